@@ -85,8 +85,9 @@ public:
     /// Copies, one after the other, at most 'count' values from 'key' on in the order of the keys
     /// to 'value'; returns how many. Only where the keys are ordered.
     virtual std::uint64_t scan(std::uint64_t key, std::uint64_t count, void* value) noexcept = 0;
-    /// What a thread does between these two is durable when the second returns, and need not be before.
-    /// 'operations': how many come. Who cannot make several durable together does nothing here.
+    /// What a thread does between these two is durable when the second returns, and need not be
+    /// before. 'operations': how many come. Who cannot make several durable together does nothing
+    /// here.
     virtual void begin_batch(std::uint64_t operations) noexcept { (void)operations; }
     virtual void end_batch() noexcept {}
     virtual map_facts facts() const = 0;

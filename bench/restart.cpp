@@ -125,7 +125,8 @@ kill_results kill_and_reopen(const restart_options& options, restart_progress& p
         if (seen.sections_pending) all.pending.push_back(*seen.sections_pending);
         all.lost += count_missing(*map, options, progress);
         all.keys = seen.keys.value_or(acknowledged(progress));
-        // A thread's newest batch may be in the map, or a part of it, without having been acknowledged.
+        // A thread's newest batch may be in the map, or a part of it, without having been
+        // acknowledged.
         all.sound = all.sound && seen.sound.value_or(true) && all.keys >= acknowledged(progress) &&
                     all.keys <= acknowledged(progress) + options.threads * options.batch;
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// CLI11 without optimisation, which takes it as long as all the rest of a main.cpp: a command line is read once. The
-// standard library's headers that it includes come before, with it.
+// CLI11 without optimisation, which takes it as long as all the rest of a main.cpp: a command line
+// is read once. The standard library's headers that it includes come before, with it.
 #pragma once
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// std::map, std::unordered_map and std::vector in a file. Every run adds to them; kill it halfway and
-// the next run finds all three whole:
+// std::map, std::unordered_map and std::vector in a file. Every run adds to them; kill it halfway
+// and the next run finds all three whole:
 //
 //   $ example_containers
 //   3 articles, 5 pieces

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A persistent class (simpo_readings.cpp). docs/guide/simpo.md is cut from it, and holdfast classify makes
-// histogram_calls.hpp of it.
+// A persistent class (simpo_readings.cpp). docs/guide/simpo.md is cut from it, and holdfast
+// classify makes histogram_calls.hpp of it.
 #pragma once
 
 #include <holdfast/simpo.hpp>

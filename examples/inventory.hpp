@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Containers of the standard library in a pool, three that must agree. Build with -stdlib=libc++, or
-// include <holdfast/libstdcxx.hpp>: libstdc++'s map keeps its balancing in a shared library, where the
-// compiler cannot follow it.
+// Containers of the standard library in a pool, three that must agree. Build with -stdlib=libc++,
+// or include <holdfast/libstdcxx.hpp>: libstdc++'s map keeps its balancing in a shared library,
+// where the compiler cannot follow it.
 #pragma once
 
 // [include]

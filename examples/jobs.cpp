@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Jobs in a file, linked both ways, with engine selective: the way there is logged, the way back and the count
-// are found again after a crash, by a function that nobody has written.
+// Jobs in a file, linked both ways, with engine selective: the way there is logged, the way back
+// and the count are found again after a crash, by a function that nobody has written.
 #include <holdfast/author/derived.hpp>
 #include <holdfast/holdfast.hpp>
 

@@ -2,8 +2,8 @@
 //
 // The account transfer of the JUSTDO paper (Fig. 6).
 //
-// usage: example_justdo_transfer FILE FROM TO AMOUNT
-// HOLDFAST_CRASH_AT=between-debit-and-credit kills it halfway; the next run finds the transfer made.
+// usage: example_justdo_transfer FILE FROM TO AMOUNT HOLDFAST_CRASH_AT=between-debit-and-credit
+// kills it halfway; the next run finds the transfer made.
 #include "justdo_transfer.hpp"
 
 #include <holdfast/justdo.hpp>

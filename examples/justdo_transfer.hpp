@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The account transfer of the JUSTDO paper (Figs. 4 and 5), by the library interface: no compiler plugin.
+// The account transfer of the JUSTDO paper (Figs. 4 and 5), by the library interface: no compiler
+// plugin.
 //
 // (1) The balances add up to what they were, before and after any transfer.
 #pragma once

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// An address book whose types have changed: `old NAME …` is last year's program, without it is today's.
+// An address book whose types have changed: `old NAME …` is last year's program, without it is
+// today's.
 #include <holdfast/alloc.hpp>
 #include <holdfast/migration.hpp>
 #include <holdfast/pool.hpp>

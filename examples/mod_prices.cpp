@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Prices in two durable structures that change together; no compiler plugin. Every run is a day. Kill
-// one halfway, and the next run finds both structures as they were the day before:
+// Prices in two durable structures that change together; no compiler plugin. Every run is a day.
+// Kill one halfway, and the next run finds both structures as they were the day before:
 //
 //   $ example_mod_prices
 //   day 1: tea 3.25, 1 prices known

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Notes in a file, to show what a failure-atomic function looks like that allocates, frees and takes
-// bytes from outside the pool. docs/guide/writing-a-failure-atomic-function.md is cut from it.
+// Notes in a file, to show what a failure-atomic function looks like that allocates, frees and
+// takes bytes from outside the pool. docs/guide/writing-a-failure-atomic-function.md is cut from
+// it.
 //
 //   $ example_notebook notes.hf write "buy milk"
 //   $ example_notebook notes.hf write-long "the whole of a long letter"

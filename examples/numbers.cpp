@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A list of numbers in a file. Every run pushes one more; kill it halfway and the next run finds nothing
-// of that push:
+// A list of numbers in a file. Every run pushes one more; kill it halfway and the next run finds
+// nothing of that push:
 //
 //   $ example_numbers
 //   1 numbers, sum 1

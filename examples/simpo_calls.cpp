@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The calling interface that holdfast classify makes of a class, in use. docs/guide/simpo.md is cut from it.
+// The calling interface that holdfast classify makes of a class, in use. docs/guide/simpo.md is cut
+// from it.
 #include <cstdio>
 #include <string>
 // [include]

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Calls that are made once: of a client that repeats them, and of a program that is run again from its beginning.
-// docs/guide/simpo.md is cut from it.
+// Calls that are made once: of a client that repeats them, and of a program that is run again from
+// its beginning. docs/guide/simpo.md is cut from it.
 #include <cstdio>
 // [include]
 #include <holdfast/simpo/caller.hpp>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Readings of sensors, counted by many threads and looked at now and then. docs/guide/simpo.md is cut from it.
+// Readings of sensors, counted by many threads and looked at now and then. docs/guide/simpo.md is
+// cut from it.
 #include "histogram.hpp"
 
 #include <cstdio>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A class that comes to have another shape, and an object that nobody wants any more. docs/guide/simpo.md is cut from it.
+// A class that comes to have another shape, and an object that nobody wants any more.
+// docs/guide/simpo.md is cut from it.
 #include <holdfast/simpo/table.hpp>
 
 #include <array>

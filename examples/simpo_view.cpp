@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Looks at the readings that another process counts (simpo_readings.cpp). docs/guide/simpo.md is cut from it.
+// Looks at the readings that another process counts (simpo_readings.cpp). docs/guide/simpo.md is
+// cut from it.
 #include "histogram.hpp"
 
 #include <cstdio>

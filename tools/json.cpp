@@ -5,7 +5,8 @@
 
 namespace hf::tools {
 
-/// As the library writes one value: this source alone includes it, because it takes long to compile.
+/// As the library writes one value: this source alone includes it, because it takes long to
+/// compile.
 static std::string written(const nlohmann::json& value) {
     return value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }

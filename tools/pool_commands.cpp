@@ -97,7 +97,8 @@ void dump(const asked& a) {
     leave(verdict::damaged);
 }
 
-/// Of all engines those whose state is in the pool: with others it would, killed here, be left to a program that has them.
+/// Of all engines those whose state is in the pool: with others it would, killed here, be left to a
+/// program that has them.
 std::vector<engine_ptr> its_engines(const verify::read_file& file, const pool_header& header) {
     std::uint32_t bits = header.engines;
     if (verify::pool_image(file.bytes(), header).roots().anchor(engine_mod) != 0)
@@ -148,7 +149,8 @@ void roll_back(const asked& a) {
     leave(verdict::good);
 }
 
-/// An earlier repair's journal stays: it may be the only place that has what stood in the pool at first.
+/// An earlier repair's journal stays: it may be the only place that has what stood in the pool at
+/// first.
 result<verify::repair_plan> mend_in_place(const std::string& path) {
     constexpr unsigned journals_max = 1000;
     const std::string journal = path + ".repair-journal";
@@ -249,7 +251,8 @@ void show_progress(void*, std::uint64_t done, std::uint64_t total) {
                done == total ? "\n" : "");
 }
 
-/// Seals and examines the copy before it has its name: nothing keeps it that holdfast verify would call damaged.
+/// Seals and examines the copy before it has its name: nothing keeps it that holdfast verify would
+/// call damaged.
 status sound(const std::string& path, const os_file& copy) {
     if (status ok = seal_copy(copy); !ok.ok()) return ok;
     const auto file = verify::read_file::of_locked(path, copy.descriptor());

@@ -36,7 +36,8 @@ std::string name_of(const fs::path& process) {
     return name;
 }
 
-/// The folder that a removed file was in. A pool is made without a name, so the kernel does not know which it had.
+/// The folder that a removed file was in. A pool is made without a name, so the kernel does not
+/// know which it had.
 fs::path folder_of(const fs::path& open_file) {
     std::error_code hidden;
     return fs::read_symlink(open_file, hidden).parent_path();

@@ -70,7 +70,8 @@ result<sample> take(const std::string& path, const sample* before) {
     return now;
 }
 
-/// A header write, or a growth, in the middle of a look shows what no file has: the next look does not.
+/// A header write, or a growth, in the middle of a look shows what no file has: the next look does
+/// not.
 result<sample> take_whole(const std::string& path, const sample* before) {
     constexpr int tries_max = 5;
     for (int tries = 1;; ++tries) {

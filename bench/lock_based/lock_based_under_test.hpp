@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What the benchmarks of structures with locks of their own drive: one interface over the five of JUSTDO §7, built
-// once per engine. The virtual call costs every engine the same nanosecond or two.
+// What the benchmarks of structures with locks of their own drive: one interface over the five of
+// JUSTDO §7, built once per engine. The virtual call costs every engine the same nanosecond or two.
 #pragma once
 
 #include "../map_under_test.hpp"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The structures with locks of their own, by build: lock_based.cpp is compiled once for each engine.
+// The structures with locks of their own, by build: lock_based.cpp is compiled once for each
+// engine.
 #pragma once
 
 #include "../lock_based/lock_based_under_test.hpp"

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The least that durability on a disk can cost: a batch's keys and values in one write to a file whose blocks are
-// written already, and one fdatasync. A floor to compare with, not a map to use: it finds nothing again.
+// The least that durability on a disk can cost: a batch's keys and values in one write to a file
+// whose blocks are written already, and one fdatasync. A floor to compare with, not a map to use:
+// it finds nothing again.
 #include "../temporary_file.hpp"
 #include "peers.hpp"
 

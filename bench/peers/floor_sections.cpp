@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The sections of `holdfast bench section` by hand: the least that each mode's promise can cost. Nodes are malloc's.
+// The sections of `holdfast bench section` by hand: the least that each mode's promise can cost.
+// Nodes are malloc's.
 //
 //   by-hand, process  old words go into a log in the file by plain stores, and one word says how many count. A
-//                     killed process leaves its stores in program order: the log's words, put back newest first,
-//                     undo what a section had begun
+//                     killed process leaves its stores in program order: the log's words, put back
+//                     newest first, undo what a section had begun
 //   by-hand, pmem     as floor-2f: the old words, in lines that are stored non-temporally and fenced; then the words
-//                     that change, flushed and fenced. No check shows a recovery that a line is torn
+//                     that change, flushed and fenced. No check shows a recovery that a line is
+//                     torn
 //   by-hand-1f        the log's lines, fenced, then the words; the next section flushes those ahead of its own fence, and so
-//                     has them in the cache still, which a flush may empty. A log of new words costs as
-//                     much, and its section is durable on return
+//                     has them in the cache still, which a flush may empty. A log of new words
+//                     costs as much, and its section is durable on return
 #include "floor_sections.hpp"
 
 #include "mapped_file.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// LMDB: one write transaction per insertion, or per batch, one writer at a time. 'lmdb' is its synchronous
-// default (on tmpfs an fdatasync costs next to nothing: quote it from a disk as well);
+// LMDB: one write transaction per insertion, or per batch, one writer at a time. 'lmdb' is its
+// synchronous default (on tmpfs an fdatasync costs next to nothing: quote it from a disk as well);
 // 'lmdb-writemap-nosync' survives the process only, so it is the process mode's peer.
 #include "../temporary_file.hpp"
 #include "../workload.hpp"
@@ -100,7 +100,8 @@ private:
         }
         return !alone || mdb_txn_commit(transaction) == 0;
     }
-    // A thread's reading transaction is made once and renewed, as its manual advises; in a batch there is one.
+    // A thread's reading transaction is made once and renewed, as its manual advises; in a batch
+    // there is one.
     MDB_txn* begin_reading() noexcept {
         if (batch_ != nullptr) return batch_;
         MDB_txn*& reader = reader_.get();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The sections of `holdfast bench section` as libpmemobj's transactions: a word is announced before it changes, once.
+// The sections of `holdfast bench section` as libpmemobj's transactions: a word is announced before
+// it changes, once.
 #include "../section/sections_under_test.hpp"
 #include "pmdk_pool.hpp"
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// RocksDB: one Put per operation, or one write of a batch, which does not look whether the key is there. 'rocksdb' syncs its
-// write-ahead log (on tmpfs that costs next to nothing: quote it from a disk as well);
-// 'rocksdb-nosync' leaves the log to the kernel and survives the process only. Defaults otherwise,
-// compression off: the values are noise.
+// RocksDB: one Put per operation, or one write of a batch, which does not look whether the key is
+// there. 'rocksdb' syncs its write-ahead log (on tmpfs that costs next to nothing: quote it from a
+// disk as well); 'rocksdb-nosync' leaves the log to the kernel and survives the process only.
+// Defaults otherwise, compression off: the values are noise.
 #include "../temporary_file.hpp"
 #include "../workload.hpp"
 #include "peers.hpp"

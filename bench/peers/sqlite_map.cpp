@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // SQLite with a write-ahead log, prepared statements, one connection per thread and one transaction
-// per operation, or per batch. 'sqlite' has synchronous=FULL, which syncs the log at each commit (on tmpfs next
-// to free); 'sqlite-normal' syncs at checkpoints only: what it committed survives the process, and
-// power loss leaves the database whole but takes the newest transactions.
+// per operation, or per batch. 'sqlite' has synchronous=FULL, which syncs the log at each commit
+// (on tmpfs next to free); 'sqlite-normal' syncs at checkpoints only: what it committed survives
+// the process, and power loss leaves the database whole but takes the newest transactions.
 #include "../temporary_file.hpp"
 #include "../workload.hpp"
 #include "chained.hpp"

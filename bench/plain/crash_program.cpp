@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Operations of other people's structures, failed at every store (holdfast/author/crash.hpp), where caches are lost
-// with the power and where they are not. What a failure leaves is what a container of the standard library
-// holds in volatile memory, before the operation or after it, and no block is lost.
+// Operations of other people's structures, failed at every store (holdfast/author/crash.hpp), where
+// caches are lost with the power and where they are not. What a failure leaves is what a container
+// of the standard library holds in volatile memory, before the operation or after it, and no block
+// is lost.
 #include "corpus.hpp"
 #include "model.hpp"
 

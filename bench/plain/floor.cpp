@@ -29,7 +29,8 @@ arena* current = nullptr;
 bool in_section = false;
 flush_set dirty;
 
-/// A word that was overwritten; or of a range the end: its old bytes stand before it, in entries of their own.
+/// A word that was overwritten; or of a range the end: its old bytes stand before it, in entries of
+/// their own.
 struct old_word {
     std::uint64_t where; // a range's is marked
     std::uint64_t value; // a range's length
@@ -47,7 +48,8 @@ constexpr std::uint64_t entries_for(std::uint64_t bytes) {
     return (bytes + sizeof(old_word) - 1) / sizeof(old_word);
 }
 
-/// The entry counts before anything overwrites what is in it: x86 keeps the order, the compiler has to.
+/// The entry counts before anything overwrites what is in it: x86 keeps the order, the compiler has
+/// to.
 void append(std::uint64_t at, std::uint64_t where, std::uint64_t value) noexcept {
     log_by_hand->entries[at] = {where, value};
     log_by_hand->used.store(at + 1, std::memory_order_release);

@@ -2,13 +2,14 @@
 //
 // The least that a section can cost: floors to compare with.
 //
-// Where caches are lost: its code, a note of the lines it dirties, and ordering points. No log, nothing recovers.
-// Where they are not: its code, and a log of old bytes, as one would write it by hand. Plain stores put a word and its
-// address there, or a range and its length, and one store makes them count: all that a killed process leaves is in
-// program order. What the section has freed is given back at its end. The arena's own lists are no part of it.
+// Where caches are lost: its code, a note of the lines it dirties, and ordering points. No log,
+// nothing recovers. Where they are not: its code, and a log of old bytes, as one would write it by
+// hand. Plain stores put a word and its address there, or a range and its length, and one store
+// makes them count: all that a killed process leaves is in program order. What the section has
+// freed is given back at its end. The arena's own lists are no part of it.
 //
-// The builds 'floor' and 'by_hand' are compiled as engine undo is, so that each store is announced, and what undo's
-// runtime is called there is this one (CMakeLists.txt).
+// The builds 'floor' and 'by_hand' are compiled as engine undo is, so that each store is announced,
+// and what undo's runtime is called there is this one (CMakeLists.txt).
 #pragma once
 
 #include "../temporary_file.hpp"
@@ -25,7 +26,8 @@ enum class floor_fences : std::uint8_t {
     two, // before that one line is stored non-temporally, and waited for: as engine floor-2f has it
 };
 
-/// Memory for the builds 'none' and 'floor', in a file. While it exists, their sections take theirs from it.
+/// Memory for the builds 'none' and 'floor', in a file. While it exists, their sections take theirs
+/// from it.
 class arena {
 public:
     arena(const std::string& directory, std::uint64_t bytes, bool durable, floor_fences fences);
@@ -39,7 +41,8 @@ public:
     void give(void* block) noexcept;
     /// Makes what a section dirtied durable.
     void commit() noexcept;
-    /// Undoes what the open section of build 'by_hand' has done, by the log alone: as a recovery would.
+    /// Undoes what the open section of build 'by_hand' has done, by the log alone: as a recovery
+    /// would.
     void roll_back() noexcept;
 
 private:

@@ -57,8 +57,8 @@ bool in_pool(const void* address) {
            hf_trace_watched.bytes;
 }
 
-/// An entry is of the section's own memory, or not, by where it begins; of volatile memory there is none: as
-/// the runtime has it.
+/// An entry is of the section's own memory, or not, by where it begins; of volatile memory there is
+/// none: as the runtime has it.
 void log(const void* address, std::uint64_t bytes) {
     if (!in_pool(address)) return;
     bool first = true, own = false, news = false;

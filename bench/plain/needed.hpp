@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What sections of engine clobber log, and what recovery by re-execution needs: counted access by access, in
-// code built in trace mode (holdfast/abi/trace_abi.h), over the true runtime.
+// What sections of engine clobber log, and what recovery by re-execution needs: counted access by
+// access, in code built in trace mode (holdfast/abi/trace_abi.h), over the true runtime.
 //
-// (1) A byte that a section reads before it has stored to it is an input; memory that it has allocated
-//     holds none.
-// (2) Needed are the old bytes of inputs, of the first store that overwrites them: the dynamic minimum, which
-//     no analysis can go below for this run.
-// (3) Logged is what the compiler asked for, less what is logged already: the static, conservative choice.
-//     What is needed is among it, or the section could not be recovered. And all of it is stored to: what is
-//     not could be another section's when it is put back.
+// (1) A byte that a section reads before it has stored to it is an input; memory that it has
+//     allocated holds none.
+// (2) Needed are the old bytes of inputs, of the first store that overwrites them: the dynamic
+//     minimum, which no analysis can go below for this run.
+// (3) Logged is what the compiler asked for, less what is logged already: the static, conservative
+//     choice. What is needed is among it, or the section could not be recovered. And all of it is
+//     stored to: what is not could be another section's when it is put back.
 //
 // The compiler's calls of the runtime pass through here (linked with --wrap).
 #pragma once

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// bench_plain_needed [--only NAME] [--ops N] [--records N] [--golden FILE]: for each operation of the corpus and
-// of Holdfast's own structures, what engine clobber logs and what recovery needs (needed.hpp).
+// bench_plain_needed [--only NAME] [--ops N] [--records N] [--golden FILE]: for each operation of
+// the corpus and of Holdfast's own structures, what engine clobber logs and what recovery needs
+// (needed.hpp).
 //
 // --golden: what a file of such lines has; HOLDFAST_GOLDEN_WRITE=1 writes it.
 #include "../temporary_file.hpp"
@@ -64,7 +65,8 @@ void measure(line& to, std::uint64_t first, std::uint64_t count, const Operation
     to.fences += persist::thread_counters().fences - fences;
 }
 
-/// The operations of one subject, in a pool of its own: fills it, then inserts and removes the oldest by turns.
+/// The operations of one subject, in a pool of its own: fills it, then inserts and removes the
+/// oldest by turns.
 std::vector<line> run(const subject& of, const options& how) {
     const temporary_file file("/dev/shm", "needed");
     hf::open_options open;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Third-party code in sections does what it does outside of them, and engine redo takes two ordering points
-// for each section of it, whatever it overwrites. Every subject runs in every build, from empty through its
-// tables' growth; what it holds in the end is compared with the standard library's containers.
+// Third-party code in sections does what it does outside of them, and engine redo takes two
+// ordering points for each section of it, whatever it overwrites. Every subject runs in every
+// build, from empty through its tables' growth; what it holds in the end is compared with the
+// standard library's containers.
 #include "floor.hpp"
 #include "run.hpp"
 
@@ -75,7 +76,8 @@ constexpr std::uint64_t grows_max =
 TEST(PlainCode, RedoTakesOneFenceASection) {
     for (const subject& one : corpus()) {
         const ran done = run("redo", one, small());
-        // A table that grows changes every node: such a section takes the fences for its stores and its mark.
+        // A table that grows changes every node: such a section takes the fences for its stores and
+        // its mark.
         EXPECT_GE(done.before.events.fences, done.before.sections) << one.name;
         EXPECT_LE(done.before.events.fences, done.before.sections + 2 * grows_max) << one.name;
         for (const row& each : done.rows) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The textbook's chained map on libpmemobj, in transactions as its manual teaches: what is overwritten is
-// announced by hand. Values stand inside entries, and links are its own pointers.
+// The textbook's chained map on libpmemobj, in transactions as its manual teaches: what is
+// overwritten is announced by hand. Values stand inside entries, and links are its own pointers.
 #pragma once
 
 #include "subject.hpp"

@@ -49,7 +49,8 @@ struct root {
     std::byte bytes[root_bytes];
 };
 
-/// Different numbers for different ones, in no order: a finaliser of SplitMix64, which is a bijection.
+/// Different numbers for different ones, in no order: a finaliser of SplitMix64, which is a
+/// bijection.
 std::uint64_t key_of(std::uint64_t number) {
     number = (number ^ number >> 30) * 0xbf58476d1ce4e5b9;
     number = (number ^ number >> 27) * 0x94d049bb133111eb;

@@ -35,7 +35,8 @@ struct ran {
     std::string difference; // from the model; empty when there is none
 };
 
-/// none, by-hand, floor-1f, floor-2f, pmdk, undo, undo-next, clobber, redo. What is written by hand is for mode process.
+/// none, by-hand, floor-1f, floor-2f, pmdk, undo, undo-next, clobber, redo. What is written by hand
+/// is for mode process.
 std::vector<std::string> builds(hf::mode mode);
 /// The corpus. Builds are asked for a subject by its name.
 std::vector<subject> corpus();

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A structure that somebody else wrote, or a textbook prints, and what is done with it. Its code is compiled into
-// sections as it stands, once per build (HF_BENCH_BUILD); the sources say nothing of an engine.
+// A structure that somebody else wrote, or a textbook prints, and what is done with it. Its code is
+// compiled into sections as it stands, once per build (HF_BENCH_BUILD); the sources say nothing of
+// an engine.
 //
 // Only plain types are here: some subjects are built with libc++, and the program with libstdc++.
 #pragma once

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What a first course teaches: a chained map that searches and inserts in one function, and loops that
-// overwrite what they have read.
+// What a first course teaches: a chained map that searches and inserts in one function, and loops
+// that overwrite what they have read.
 #include "files.hpp"
 
 #include <holdfast/alloc.hpp>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// uthash, a hash table that is a header of macros. It takes memory through the hooks that its manual
-// names.
+// uthash, a hash table that is a header of macros. It takes memory through the hooks that its
+// manual names.
 #include "files.hpp"
 
 #include <holdfast/abi/holdfast_abi.h>

@@ -13,7 +13,8 @@ volatile std::uint64_t trapped = 0;
 volatile greg_t last = 0;
 void (*volatile called_at_each)() = nullptr;
 
-/// Behind each instruction, and behind each step of one that repeats itself: that one is still the next.
+/// Behind each instruction, and behind each step of one that repeats itself: that one is still the
+/// next.
 void trap(int, siginfo_t*, void* state) {
     const greg_t next = static_cast<ucontext_t*>(state)->uc_mcontext.gregs[REG_RIP];
     if (next != last) trapped = trapped + 1;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What the measured sections do, as plain code: ours/sections.cpp compiles it into sections, once per engine,
-// and every row's memory is compared with what it makes.
+// What the measured sections do, as plain code: ours/sections.cpp compiles it into sections, once
+// per engine, and every row's memory is compared with what it makes.
 #pragma once
 
 #include "sections_under_test.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// One engine's sections, measured in this process: so many calls of each, one after the other, by one thread; then by
-// two at once, each on an object of its own.
+// One engine's sections, measured in this process: so many calls of each, one after the other, by
+// one thread; then by two at once, each on an object of its own.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -24,9 +24,9 @@ struct section_options {
 /// The names of the measured cases, in the order of tables.
 std::vector<std::string> section_cases();
 
-/// For each case "ns", the processor's time of a call; "fences", a call's where they are counted; "instructions", a
-/// call's if the options ask for them and one thread calls. Ends the process when the memory is not what plain code
-/// makes of it.
+/// For each case "ns", the processor's time of a call; "fences", a call's where they are counted;
+/// "instructions", a call's if the options ask for them and one thread calls. Ends the process when
+/// the memory is not what plain code makes of it.
 nlohmann::ordered_json run_sections(const section_options& options);
 
 } // namespace hf::bench

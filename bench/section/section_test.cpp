@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The floor of mode process keeps that mode's promise, or ratios to it would mean nothing: killed at any instruction,
-// a section by hand is whole, or its log undoes it. Each section is stepped; behind every instruction the log's words
-// are put back into a copy of the memory, newest first, as a recovery would.
+// The floor of mode process keeps that mode's promise, or ratios to it would mean nothing: killed
+// at any instruction, a section by hand is whole, or its log undoes it. Each section is stepped;
+// behind every instruction the log's words are put back into a copy of the memory, newest first, as
+// a recovery would.
 #include "../peers/floor_sections.hpp"
 #include "instructions.hpp"
 #include "plain_sections.hpp"

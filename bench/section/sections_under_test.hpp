@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What `holdfast bench section` drives: sections so short that nothing but the section costs anything. Engines, a
-// floor that is written by hand and libpmemobj do the same to the same memory. A call is one by address for all of them.
+// What `holdfast bench section` drives: sections so short that nothing but the section costs
+// anything. Engines, a floor that is written by hand and libpmemobj do the same to the same memory.
+// A call is one by address for all of them.
 #pragma once
 
 #include "../map_under_test.hpp"

@@ -102,8 +102,8 @@ private:
     std::thread copier_;
 };
 
-/// Image 0 is updated in place; image 1 is what is allocated. The word: 2, it is allocated, and a crash leaks nothing,
-/// as an open clears the bit; 3, and it is what counts.
+/// Image 0 is updated in place; image 1 is what is allocated. The word: 2, it is allocated, and a
+/// crash leaks nothing, as an open clears the bit; 3, and it is what counts.
 class copy_on_write final : public checkpoint_scheme {
 public:
     explicit copy_on_write(const images& in) : in_(in) {}

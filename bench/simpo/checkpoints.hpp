@@ -8,9 +8,10 @@
 //   cow      copies the old image to fresh memory, names that, updates in place, frees it         4
 //   file     dual, in a file: two pwrites, two fdatasyncs
 //
-// Each leaves, at any instruction, an image that is whole and a word that says where: checkpoints_test.cpp
-// stops them at every fence. None leaves out what has not changed, as Holdfast's own checkpoint does, and each of
-// the comparators has the fewest ordering points that this allows: cow's allocator is one bit beside the word.
+// Each leaves, at any instruction, an image that is whole and a word that says where:
+// checkpoints_test.cpp stops them at every fence. None leaves out what has not changed, as
+// Holdfast's own checkpoint does, and each of the comparators has the fewest ordering points that
+// this allows: cow's allocator is one bit beside the word.
 #pragma once
 
 #include <pool/medium.hpp>
@@ -34,7 +35,8 @@ public:
     virtual void settle() {}
 };
 
-/// In `memory` of memory_for(bytes) zeroed bytes, from a line on; `bytes` is a multiple of 64. file: in `path`.
+/// In `memory` of memory_for(bytes) zeroed bytes, from a line on; `bytes` is a multiple of 64.
+/// file: in `path`.
 std::unique_ptr<checkpoint_scheme> make_scheme(std::string_view name, medium pm, std::byte* memory,
                                                std::size_t bytes, const std::string& path);
 /// Of all of them but file: what an open finds in the memory that a crash left.

@@ -43,8 +43,8 @@ struct settings : object_settings {
     std::uint64_t part(unsigned thread) const { return ops / threads + (thread < ops % threads); }
 };
 
-/// Calls each(row) for every operation, end() after every so many of a thread and at its end. Each thread has
-/// its own copies.
+/// Calls each(row) for every operation, end() after every so many of a thread and at its end. Each
+/// thread has its own copies.
 template <class Each, class End>
 measured run_threads(const settings& how, const Each& each, const End& end) {
     return measure_threads(how.threads, [&](unsigned thread) {
@@ -98,8 +98,8 @@ found_run run_locked(const settings& how) {
     return found;
 }
 
-/// What makes the record durable that was logged last: variant simpo-all. Another thread's line may be taken for it,
-/// which costs the same.
+/// What makes the record durable that was logged last: variant simpo-all. Another thread's line may
+/// be taken for it, which costs the same.
 void persist_last_record(simpo::detail::core& of, domain d) {
     const simpo::object_head& h = of.head();
     const auto* const log = reinterpret_cast<const std::byte*>(&h) +

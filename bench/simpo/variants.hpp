@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Variants of SIMPO's Table 7 that make a call at once, under a lock: hybrid, and what it is compared with. They log
-// with Holdfast's own log and differ in how the object is made durable (checkpoints.hpp). Each flushes its log every
-// 1000 calls.
+// Variants of SIMPO's Table 7 that make a call at once, under a lock: hybrid, and what it is
+// compared with. They log with Holdfast's own log and differ in how the object is made durable
+// (checkpoints.hpp). Each flushes its log every 1000 calls.
 //
 //   ssd      in a file, after every call          nvram    two copies, after every call
 //   hybrid   two copies, every so many calls      double, kamino, cow: as often as hybrid
@@ -24,8 +24,8 @@ inline constexpr std::array<const char*, 6> locked_variants{"ssd",    "nvram",  
 
 class locked_rows {
 public:
-    /// `calls_a_checkpoint`: of all but ssd and nvram. What would be persistent memory is a mapped file in
-    /// `directory`; ssd's copies are another one there.
+    /// `calls_a_checkpoint`: of all but ssd and nvram. What would be persistent memory is a mapped
+    /// file in `directory`; ssd's copies are another one there.
     locked_rows(std::string_view variant, domain d, std::uint64_t calls_a_checkpoint,
                 const std::string& directory);
     locked_rows(const locked_rows&) = delete;

@@ -59,21 +59,22 @@ template <class T> void destroy(T* object) noexcept {
     hf_free(object);
 }
 
-/// Makes all that has returned durable, and final, on any thread: sections, updates of MOD containers, deferred calls of
-/// persistent objects. In mode power it is on the disk, also within a durable_together; in mode process a kill takes
-/// none of it.
+/// Makes all that has returned durable, and final, on any thread: sections, updates of MOD
+/// containers, deferred calls of persistent objects. In mode power it is on the disk, also within a
+/// durable_together; in mode process a kill takes none of it.
 ///
-/// In pmem mode a section may leave its commit mark to the next one (it would merely be re-executed, or replayed, with
-/// the same result); plain stores outside sections would change what it reads, or be taken back. Call it before such
-/// stores to memory that sections read or store to, and hold that memory's lock until they are durable.
+/// In pmem mode a section may leave its commit mark to the next one (it would merely be
+/// re-executed, or replayed, with the same result); plain stores outside sections would change what
+/// it reads, or be taken back. Call it before such stores to memory that sections read or store to,
+/// and hold that memory's lock until they are durable.
 ///
-/// Ordering: 1 point for a section whose mark is due, 2 of engine redo; 1 for engine mod; 1 for each persistent object
-///           with calls that are not committed.
+/// Ordering: 1 point for a section whose mark is due, 2 of engine redo; 1 for engine mod; 1 for
+///           each persistent object with calls that are not committed.
 /// Requires: no section open on this thread.
 /// Threads:  any; waits for other threads' calls of persistent objects that are in progress.
 void settle(pool& in) noexcept;
-/// Returns to the heap the free blocks that this thread keeps at hand, so that chunks which are wholly free
-/// can serve other sizes and other threads. To give disk space back is pool::trim().
+/// Returns to the heap the free blocks that this thread keeps at hand, so that chunks which are
+/// wholly free can serve other sizes and other threads. To give disk space back is pool::trim().
 ///
 /// Requires: no section open on this thread.
 void return_spare_blocks(pool& in) noexcept;

@@ -7,9 +7,9 @@
 //
 // (1) Stateless: a container takes memory from the pool of the section that runs. Pointers are
 //     plain, so a container that lies in the pool is whole when it is opened again.
-// (2) Of a full pool a container is told by std::bad_alloc with engine redo, which takes the section back
-//     when that leaves it. Elsewhere it cannot be told, because no exception leaves a section: see
-//     allocate. Make sure of room before the section, with hf::staged, or reserve.
+// (2) Of a full pool a container is told by std::bad_alloc with engine redo, which takes the
+//     section back when that leaves it. Elsewhere it cannot be told, because no exception leaves a
+//     section: see allocate. Make sure of room before the section, with hf::staged, or reserve.
 #pragma once
 
 #include <holdfast/abi/holdfast_abi.h>
@@ -49,10 +49,11 @@ public:
     constexpr allocator() noexcept = default;
     template <class U> constexpr allocator(const allocator<U>&) noexcept {}
 
-    /// Room for 'count' objects. When the pool has none left, code that is built for engine redo, with
-    /// exceptions, throws std::bad_alloc. In other code the process ends with a message (hf_pool_full). The next open rolls the section back (engine undo) or, if it had stored
-    /// nothing in place, discards it (engine clobber); what had, cannot go on without room:
-    /// open refuses with pool_full.
+    /// Room for 'count' objects. When the pool has none left, code that is built for engine redo,
+    /// with exceptions, throws std::bad_alloc. In other code the process ends with a message
+    /// (hf_pool_full). The next open rolls the section back (engine undo) or, if it had stored
+    /// nothing in place, discards it (engine clobber); what had, cannot go on without room: open
+    /// refuses with pool_full.
     ///
     /// Ordering: 0 points; outside a section as hf_alloc.
     [[nodiscard]] T* allocate(std::size_t count) noexcept(HF_ALLOCATOR_THROWS == 0) {

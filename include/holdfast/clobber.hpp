@@ -14,11 +14,12 @@
 namespace hf::clobber {
 
 struct options {
-    /// The old bytes of outputs are kept too, for recovery_policy::roll_back: a log record, and no ordering point, for each
-    /// word that a section overwrites unread. Without, only completing is left.
+    /// The old bytes of outputs are kept too, for recovery_policy::roll_back: a log record, and no
+    /// ordering point, for each word that a section overwrites unread. Without, only completing is
+    /// left.
     bool keep_overwritten = true;
-    /// Computing time of a re-execution that reaches nothing new, until it counts as endless; 0: no bound. New is a line
-    /// stored to for the first time, a block, preserved bytes.
+    /// Computing time of a re-execution that reaches nothing new, until it counts as endless; 0: no
+    /// bound. New is a line stored to for the first time, a block, preserved bytes.
     std::uint32_t recovery_ms_max = 60'000;
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// pool::copy_to: a copy of an open pool, for a backup, a test or another machine. `holdfast copy POOL TO` makes the same
-// beside a running program, from outside.
+// pool::copy_to: a copy of an open pool, for a backup, a test or another machine. `holdfast copy
+// POOL TO` makes the same beside a running program, from outside.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,8 @@ struct copy_options {
 
 struct copy_report {
     std::uint64_t bytes = 0; // of the copy's file
-    /// A process had the pool open, and every thread of it stood still for as long as pause_ms says.
+    /// A process had the pool open, and every thread of it stood still for as long as pause_ms
+    /// says.
     bool in_use = false;
     double pause_ms = 0;
     std::uint64_t bytes_in_pause = 0; // that had changed since they were first copied

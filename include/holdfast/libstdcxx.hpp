@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// libstdc++'s std::map, set, multimap, multiset and list in sections. They link and balance their nodes
-// by functions inside the shared library, where no engine sees what is stored. Here are bodies for those
-// functions; a source that includes this header has them compiled into its sections. They lay nodes out as
-// the library does: code that was compiled without them works on the same containers.
+// libstdc++'s std::map, set, multimap, multiset and list in sections. They link and balance their
+// nodes by functions inside the shared library, where no engine sees what is stored. Here are
+// bodies for those functions; a source that includes this header has them compiled into its
+// sections. They lay nodes out as the library does: code that was compiled without them works on
+// the same containers.
 //
-// Include it in every source whose sections change such containers. With another standard library it
-// is empty: libc++'s containers are all in headers.
+// Include it in every source whose sections change such containers. With another standard library
+// it is empty: libc++'s containers are all in headers.
 //
-// (1) The tree is libstdc++'s: a header node whose parent is the root, whose left and right are the first and
-//     the last node, and which is red; an empty tree's header is its own left and right.
-// (2) Red nodes have black children, and every way down passes as many black nodes (Cormen, Leiserson,
-//     Rivest, Stein, Introduction to Algorithms, 13).
+// (1) The tree is libstdc++'s: a header node whose parent is the root, whose left and right are the
+//     first and the last node, and which is red; an empty tree's header is its own left and right.
+// (2) Red nodes have black children, and every way down passes as many black nodes (Cormen,
+//     Leiserson, Rivest, Stein, Introduction to Algorithms, 13).
 // (3) What an operation does not change it does not store to: a store is a line to make durable.
 #pragma once
 
@@ -63,8 +64,8 @@ template <bool Left> void rotate_to(tree_node* n, tree_node& header) noexcept {
     n->_M_parent = up;
 }
 
-/// 'n' and its parent are red, and the parent is the grandparent's child on that side. Returns the node
-/// that may be red under a red one now; the root: there is none.
+/// 'n' and its parent are red, and the parent is the grandparent's child on that side. Returns the
+/// node that may be red under a red one now; the root: there is none.
 template <bool Left> tree_node* mend_red(tree_node* n, tree_node& header) noexcept {
     tree_node* parent = n->_M_parent;
     tree_node* grandparent = parent->_M_parent;
@@ -84,8 +85,8 @@ template <bool Left> tree_node* mend_red(tree_node* n, tree_node& header) noexce
     return header._M_parent;
 }
 
-/// Ways through 'n', which is the parent's child on that side or null there, pass one black node too few.
-/// Returns the node that this holds for now; the root: for none.
+/// Ways through 'n', which is the parent's child on that side or null there, pass one black node
+/// too few. Returns the node that this holds for now; the root: for none.
 template <bool Left>
 tree_node* mend_black(tree_node* parent, tree_node& header) noexcept {
     tree_node* sibling = far_child<Left>(parent);
@@ -112,8 +113,9 @@ tree_node* mend_black(tree_node* parent, tree_node& header) noexcept {
     return header._M_parent;
 }
 
-/// Takes 'node', which has two children, out of its place; the next one in order has the place and its
-/// colour, and 'node' the next one's colour. Returns the parent of what moved up where that was.
+/// Takes 'node', which has two children, out of its place; the next one in order has the place and
+/// its colour, and 'node' the next one's colour. Returns the parent of what moved up where that
+/// was.
 inline tree_node* put_next_in_place(tree_node* node, tree_node*& moved_up,
                                     tree_node& header) noexcept {
     tree_node* next = last_on<true>(node->_M_right);
@@ -143,7 +145,8 @@ template <bool Left> tree_node* neighbour(tree_node* n) noexcept {
         n = up;
         up = up->_M_parent;
     }
-    // A root without that child has climbed to the header, and past it: they are each other's parents.
+    // A root without that child has climbed to the header, and past it: they are each other's
+    // parents.
     return near_child<Left>(n) != up ? up : n;
 }
 

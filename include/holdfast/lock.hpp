@@ -5,8 +5,8 @@
 // A zero-filled lock is free. Locks are never logged or flushed.
 //
 // Locking is conservative, strong and strict two-phase (Clobber §2.2): take every lock before the
-// section begins, in one order everywhere (std::scoped_lock does it), release it when the section has
-// returned. To take or release one inside a section ends the process with a message.
+// section begins, in one order everywhere (std::scoped_lock does it), release it when the section
+// has returned. To take or release one inside a section ends the process with a message.
 #pragma once
 
 #include <atomic>

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Where Holdfast's own lines go: what no call can return, because it happens while a pool closes, in a section, or
-// as the process is ended. Without a callback, warnings and worse go to stderr, as "holdfast: …".
+// Where Holdfast's own lines go: what no call can return, because it happens while a pool closes,
+// in a section, or as the process is ended. Without a callback, warnings and worse go to stderr, as
+// "holdfast: …".
 #pragma once
 
 #include <cstdint>

@@ -14,8 +14,9 @@ enum class mode : std::uint8_t { process, pmem, power };
 /// "process", "pmem" or "power".
 std::string_view name(mode m) noexcept;
 
-/// When a section, or an update of a MOD structure, survives a power failure. A kill takes nothing that has
-/// returned, but in mode power, where an update of a MOD structure that waits for the next one goes with the process.
+/// When a section, or an update of a MOD structure, survives a power failure. A kill takes nothing
+/// that has returned, but in mode power, where an update of a MOD structure that waits for the next
+/// one goes with the process.
 enum class durability : std::uint8_t {
     by_next_section, // when the thread's next one returns, or hf::settle(pool), or the pool is closed
     on_return,
@@ -32,8 +33,8 @@ enum class relocation : std::uint8_t {
 };
 
 class engine;
-/// An engine with its options, as open_options::engines takes it: clobber::engine(), undo::engine({…}) … A pool that was
-/// opened with it keeps it.
+/// An engine with its options, as open_options::engines takes it: clobber::engine(),
+/// undo::engine({…}) … A pool that was opened with it keeps it.
 using engine_ptr = std::shared_ptr<const engine>;
 
 } // namespace hf

@@ -58,7 +58,8 @@ private:
 };
 
 /// A T, or the status that says why there is none. Own type, so that libraries and users compiled
-/// at different language standards agree on its layout (docs/internals/design.md: not std::expected).
+/// at different language standards agree on its layout (docs/internals/design.md: not
+/// std::expected).
 template <class T> class [[nodiscard]] result {
 public:
     result(T value) : held_(std::in_place_index<0>, std::move(value)) {}

@@ -14,17 +14,19 @@
 //     r->defer<&row::add>(10);             // logged, not run, and lost with a crash
 //     auto total = r->call<&row::sum>();   // from here on the calls above survive; runs them; sums
 //
-// An object works in volatile memory. The pool holds a log of the calls that change it, and two copies of
-// it, one whole while the other is written. After a crash an object is its whole copy, and the calls of
-// committed groups behind it made again in their order.
+// An object works in volatile memory. The pool holds a log of the calls that change it, and two
+// copies of it, one whole while the other is written. After a crash an object is its whole copy,
+// and the calls of committed groups behind it made again in their order.
 //
-// (1) Calls of one object are made one at a time, in the order in which they were logged; calls with different
-//     hints perhaps side by side, because they say that nobody can tell.
+// (1) Calls of one object are made one at a time, in the order in which they were logged; calls
+//     with different hints perhaps side by side, because they say that nobody can tell.
 // (2) A group is every call logged since the last one was committed, by whichever thread. It
 //     survives wholly or not at all, and no group without those before it.
-// (3) What a logged function does depends on the object and its arguments alone: recovery calls it again.
-// (4) Functions are called again by name: their class's and their own, their class's version and size, their
-//     parameters' kinds and sizes, and a version. A build that has no such function refuses the pool.
+// (3) What a logged function does depends on the object and its arguments alone: recovery calls it
+//     again.
+// (4) Functions are called again by name: their class's and their own, their class's version and
+//     size, their parameters' kinds and sizes, and a version. A build that has no such function
+//     refuses the pool.
 #pragma once
 
 #include <holdfast/pool.hpp>
@@ -64,17 +66,19 @@ template <auto Function> inline constexpr std::uint16_t function_version = 1;
 
 /// What creation fixes for an object.
 struct object_options {
-    /// Its log: rounded up to a power of two from 1 KiB to 1 GiB. A log that is half full makes the next
-    /// checkpoint.
+    /// Its log: rounded up to a power of two from 1 KiB to 1 GiB. A log that is half full makes the
+    /// next checkpoint.
     std::uint64_t log_bytes = 64ULL << 10;
     /// Callers that it knows at a time, whose calls are made once however often they are repeated
     /// (holdfast/simpo/caller.hpp); at most 65 535.
     std::uint32_t callers = 0;
-    /// Results that it keeps of each: at most 2^24 of at most 512 bytes. All of them are part of the object.
+    /// Results that it keeps of each: at most 2^24 of at most 512 bytes. All of them are part of
+    /// the object.
     std::uint32_t results = 1, result_bytes = 8;
 };
 
-/// What a deferred call is about, a row or a part: 1 to 65 535; 0, about all. At most 16 are made side by side.
+/// What a deferred call is about, a row or a part: 1 to 65 535; 0, about all. At most 16 are made
+/// side by side.
 struct hint {
     std::uint16_t of;
 };
@@ -82,7 +86,8 @@ struct hint {
 /// Words of 8 bytes that the arguments of one call may take; each begins at one.
 inline constexpr std::size_t argument_words_max = 60;
 
-/// Which call, for those that may be repeated: a number of its caller, greater than those of the calls before.
+/// Which call, for those that may be repeated: a number of its caller, greater than those of the
+/// calls before.
 struct operation {
     std::uint64_t caller, number;
 };
@@ -184,7 +189,8 @@ struct function {
     void (*run)(void* object, const std::uint64_t* arguments) noexcept;
     const std::type_info* type = nullptr; // of the class; null: this file is built without
     const std::type_info* self = nullptr; // of which<F>; null: likewise
-    /// The same as 'run', and leaves the result there, zeros behind it. Null: a result is not bytes.
+    /// The same as 'run', and leaves the result there, zeros behind it. Null: a result is not
+    /// bytes.
     void (*answer)(void* object, const std::uint64_t* arguments,
                    std::uint64_t* result) noexcept = nullptr;
     std::uint16_t result_words = 0;
@@ -193,8 +199,9 @@ struct function {
     std::uint64_t object_bytes = 0;
 };
 template <auto F> struct which {};
-/// Ends the process with a message when another class, or another base or instantiation of the same one, has
-/// a function of the same name, schema and version: recovery could not tell which of them was called.
+/// Ends the process with a message when another class, or another base or instantiation of the same
+/// one, has a function of the same name, schema and version: recovery could not tell which of them
+/// was called.
 void add_function(const function* f) noexcept;
 /// Its library is being unloaded.
 void remove_function(const function* f) noexcept;
@@ -281,7 +288,8 @@ status add_caller(core& on, std::uint64_t id);
 status dismiss(core& on, std::uint64_t id);
 result<std::uint64_t> last_of(core& on, std::uint64_t id);
 void defer_once(core& on, const function& f, operation which, const std::uint64_t* arguments);
-/// 'result' has f.result_words. 'all': a call whose result has no place beside those before it is refused.
+/// 'result' has f.result_words. 'all': a call whose result has no place beside those before it is
+/// refused.
 status call_once(core& on, const function& f, operation which, const std::uint64_t* arguments,
                  bool all, std::uint64_t* result);
 
@@ -293,10 +301,11 @@ concept persistent_class = std::is_trivially_copyable_v<T> && alignof(T) <= 64 &
     { T::simpo_class } -> std::convertible_to<class_name>;
 };
 
-/// A handle on an object of a pool; copies are handles on the same one. Valid until the pool is closed
-/// or the object destroyed.
+/// A handle on an object of a pool; copies are handles on the same one. Valid until the pool is
+/// closed or the object destroyed.
 ///
-/// Threads:  any, at once. Functions of one object never run side by side, but for what defer_beside is told.
+/// Threads:  any, at once. Functions of one object never run side by side, but for what
+///           defer_beside is told.
 /// Requires: no function of an object uses a handle on it.
 /// Source:   SIMPO §3.1. Differs: src/simpo/README.md.
 template <class T> class object {
@@ -313,9 +322,10 @@ public:
     ///
     /// Ordering: 3 points; durable on return.
     /// Crash:    there is no such object, or the whole of it.
-    /// Errors:   exists, pool_full, limit_reached, bad_argument (names have 1 to 63 bytes; log_bytes),
-    ///           permission (the pool is open read-only), missing_engine, in_use (a child of the
-    ///           process that opened the pool). Where others make room (simpo/swap.hpp), what keeps them from it.
+    /// Errors:   exists, pool_full, limit_reached, bad_argument (names have 1 to 63 bytes;
+    ///           log_bytes), permission (the pool is open read-only), missing_engine, in_use (a
+    ///           child of the process that opened the pool). Where others make room
+    ///           (simpo/swap.hpp), what keeps them from it.
     template <class... Args>
         requires std::is_constructible_v<T, const Args&...>
     static result<object> create(pool& in, std::string_view name, const Args&... args) {
@@ -330,8 +340,8 @@ public:
                                      const_cast<void*>(static_cast<const void*>(&construct))));
     }
     /// Errors: not_found; wrong_layout: the object's class, its version or its size is another one;
-    ///         missing_engine, in_use. Of one that is swapped out (simpo/swap.hpp) why it cannot come back:
-    ///         bad_argument, io_error, corrupt, pool_full.
+    ///         missing_engine, in_use. Of one that is swapped out (simpo/swap.hpp) why it cannot
+    ///         come back: bad_argument, io_error, corrupt, pool_full.
     static result<object> find(pool& in, std::string_view name) {
         return handle(detail::find(in, name, shape));
     }
@@ -345,21 +355,23 @@ public:
         return detail::destroy(in, name, shape);
     }
 
-    /// Logs a call of F, a member function that returns nothing. It is made before any later call of the object.
+    /// Logs a call of F, a member function that returns nothing. It is made before any later call
+    /// of the object.
     ///
     /// Cost:     one record of 64 bytes, or more where the arguments take more than four words.
-    /// Ordering: 0 points. When the log has no room the caller ends the group and makes the next checkpoint.
+    /// Ordering: 0 points. When the log has no room the caller ends the group and makes the next
+    ///           checkpoint.
     /// Crash:    lost, unless its group was committed since.
-    /// Errors:   none: on a pool that is open read-only, or in a child of the process that opened it, the
-    ///           process ends with a message.
+    /// Errors:   none: on a pool that is open read-only, or in a child of the process that opened
+    ///           it, the process ends with a message.
     /// Source:   SIMPO Fig. 4b.
     template <auto F, class... Args> void defer(Args&&... args) {
         log_deferred<F>(hint{0}, std::forward<Args>(args)...);
     }
-    /// The same of a call that has nothing in common with calls of other hints: it may be made at the
-    /// same time as they are, by threads that wait for the object, but not before calls of its own
-    /// hint, or of defer, that were logged before it. Hints are not kept: recovery makes all calls in
-    /// their order.
+    /// The same of a call that has nothing in common with calls of other hints: it may be made at
+    /// the same time as they are, by threads that wait for the object, but not before calls of its
+    /// own hint, or of defer, that were logged before it. Hints are not kept: recovery makes all
+    /// calls in their order.
     ///
     /// Requires: no two calls of different hints touch the same member, unless both only read it.
     /// Source:   SIMPO §3.1.2, concurrency boosting. Differs: src/simpo/README.md.
@@ -367,11 +379,12 @@ public:
         log_deferred<F>(beside, std::forward<Args>(args)...);
     }
 
-    /// Commits the group, makes its calls, calls F, and returns what F returns. A const F is not logged, may
-    /// take anything, and waits for nothing if no call is pending.
+    /// Commits the group, makes its calls, calls F, and returns what F returns. A const F is not
+    /// logged, may take anything, and waits for nothing if no call is pending.
     ///
     /// Cost:     flushes the lines of the group's records.
-    /// Ordering: 1 point; a const F without a group 0. A checkpoint, each time half the log is full, has 2.
+    /// Ordering: 1 point; a const F without a group 0. A checkpoint, each time half the log is
+    ///           full, has 2.
     /// Crash:    all of the group, this call included, or nothing of it; durable on return.
     /// Errors:   as defer.
     /// Source:   SIMPO Fig. 4c. Differs: one point, as records carry checksums; F runs alone.
@@ -398,9 +411,11 @@ public:
         }
     }
 
-    /// Commits the group and makes its calls. Ordering: 1 point; 0 if no call is pending. SIMPO's empty instant.
+    /// Commits the group and makes its calls. Ordering: 1 point; 0 if no call is pending. SIMPO's
+    /// empty instant.
     void sync() { detail::sync(*core_); }
-    /// As sync; then makes the object itself durable, so that recovery makes no call again. Ordering: 2 more.
+    /// As sync; then makes the object itself durable, so that recovery makes no call again.
+    /// Ordering: 2 more.
     void checkpoint() { detail::checkpoint(*core_); }
 
     detail::core& internals() const noexcept { return *core_; }

@@ -47,9 +47,10 @@ struct statistics {
 /// Errors:   throws std::bad_alloc.
 statistics statistics_of(const pool& of);
 
-/// What has happened to the name of the pool's file since it was opened: the file was removed or renamed, or another one
-/// has the name. Empty: the name leads to it. The program goes on working with the file that it has; the log (stderr,
-/// <holdfast/log.hpp>) says it as well, when the pool grows and when it is closed.
+/// What has happened to the name of the pool's file since it was opened: the file was removed or
+/// renamed, or another one has the name. Empty: the name leads to it. The program goes on working
+/// with the file that it has; the log (stderr, <holdfast/log.hpp>) says it as well, when the pool
+/// grows and when it is closed.
 ///
 /// Errors:   throws std::bad_alloc.
 std::string misplaced(const pool& of);

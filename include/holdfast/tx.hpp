@@ -77,9 +77,9 @@ run_in(const Pool& in, const F& section) noexcept(std::is_nothrow_invocable_v<F&
 /// Ordering: as a txfunc that does the same.
 /// Crash:    engine clobber: completed by the next open, if anything was stored in place; engine
 ///           undo: rolled back; engine redo: all of it or nothing.
-/// Errors:   engine redo passes on what the closure throws, and throws std::bad_alloc where the pool has
-///           no room for the section's log: nothing has changed then. In a closure that is noexcept that
-///           ends the process.
+/// Errors:   engine redo passes on what the closure throws, and throws std::bad_alloc where the
+///           pool has no room for the section's log: nothing has changed then. In a closure that is
+///           noexcept that ends the process.
 template <class F>
 [[gnu::always_inline]] inline auto tx(const pool& in,
                                       const F& section) noexcept(std::is_nothrow_invocable_v<F&>) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Marking failure-atomic functions. The build chooses the engine (CMake: holdfast_instrument(target
-// ENGINE clobber), or the holdfast-clang++ wrapper); the source does not change. Engine "none" means
-// plain functions, no failure atomicity; a plugin that was forgotten is told by mark.h.
+// ENGINE clobber), or the holdfast-clang++ wrapper); the source does not change. Engine "none"
+// means plain functions, no failure atomicity; a plugin that was forgotten is told by mark.h.
 //
 // With engine redo a txfunc may be left by an exception, or call hf::abort_section: it has then not
 // happened. With the others it is noexcept, and with clobber, which runs it again after a crash,
@@ -42,15 +42,16 @@ template <class T> const T* vlog_preserve(const T* volatile_objects,
     return static_cast<const T*>(hf_vlog_preserve(volatile_objects, count * sizeof(T)));
 }
 
-/// Takes the open section back: it runs on to its end, where it sees what it stores as before, and then
-/// what it has stored in the pool, allocated, adopted and freed is as if it had never begun. Its
-/// function returns to the caller what it returns; volatile memory stays as the section left it. In a
-/// function that joined a section this is the section that it joined.
+/// Takes the open section back: it runs on to its end, where it sees what it stores as before, and
+/// then what it has stored in the pool, allocated, adopted and freed is as if it had never begun.
+/// Its function returns to the caller what it returns; volatile memory stays as the section left
+/// it. In a function that joined a section this is the section that it joined.
 ///
-/// An exception that leaves a section does the same, and goes on to the caller. One that is caught inside
-/// takes nothing back.
+/// An exception that leaves a section does the same, and goes on to the caller. One that is caught
+/// inside takes nothing back.
 ///
-/// Requires: engine redo; for others the compiler refuses it. Outside a section it stops the process.
+/// Requires: engine redo; for others the compiler refuses it. Outside a section it stops the
+///           process.
 /// Ordering: 0 points.
 inline void abort_section() noexcept { hf_abort_section(); }
 

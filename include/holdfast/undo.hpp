@@ -11,8 +11,8 @@
 namespace hf::undo {
 
 struct options {
-    /// When a section is durable in pmem mode. by_next_section takes two ordering points from a section, while one thread
-    /// alone has begun any.
+    /// When a section is durable in pmem mode. by_next_section takes two ordering points from a
+    /// section, while one thread alone has begun any.
     durability durable = durability::on_return;
 };
 

@@ -12,7 +12,8 @@ namespace {
 // Durable: never change their meaning. Of a value, the tag is its encoding's version, too.
 enum tag : char { tag_bytes = 0, tag_str = 1, tag_value = 2 };
 
-/// What Python code returns. Unwinding (await_end) finds plain pointers in here, and nothing to let go of.
+/// What Python code returns. Unwinding (await_end) finds plain pointers in here, and nothing to let
+/// go of.
 nb::object call(const char* module, const char* name, nb::handle first, nb::handle second = {}) {
     PyObject* const made = in_python([=] {
         PyObject* const from = PyImport_ImportModule(module);

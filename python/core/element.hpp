@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Objects as they are stored: the bytes of a str (UTF-8) or of bytes, or what holdfast/_encoding.py makes of
-// another value, then one byte that says which. So a str comes back as a str, bytes as bytes, and "a" is
-// another key than b"a".
+// Objects as they are stored: the bytes of a str (UTF-8) or of bytes, or what holdfast/_encoding.py
+// makes of another value, then one byte that says which. So a str comes back as a str, bytes as
+// bytes, and "a" is another key than b"a".
 //
-// (1) Values are encoded and decoded by Python code, during which other threads may run, and change or
-//     close a pool: never between two looks into it, and never with memory of it.
+// (1) Values are encoded and decoded by Python code, during which other threads may run, and change
+//     or close a pool: never between two looks into it, and never with memory of it.
 #pragma once
 
 #include <holdfast/mod.h>
@@ -26,11 +26,12 @@ namespace nb = nanobind;
 /// Raises holdfast.Error.
 [[noreturn]] void raise(const char* code, const char* message);
 
-/// For a daemon thread that may not have the interpreter's lock any more, since the interpreter ends. It would be ended by
-/// unwinding, which neither destructors nor the callers here can bear: it waits for the process's end.
+/// For a daemon thread that may not have the interpreter's lock any more, since the interpreter
+/// ends. It would be ended by unwinding, which neither destructors nor the callers here can bear:
+/// it waits for the process's end.
 [[noreturn]] void await_end() noexcept;
-/// What 'work' returns, which may run Python code, where a thread can meet that. Nothing in it has a destructor that
-/// needs the lock.
+/// What 'work' returns, which may run Python code, where a thread can meet that. Nothing in it has
+/// a destructor that needs the lock.
 template <class Work> auto in_python(Work&& work) {
     try {
         return work();
@@ -102,7 +103,8 @@ public:
     bool needs_python() const noexcept { return value_; }
     /// Whether these are the bytes that it was made of. Requires: needs_python().
     bool is(hf_bytes stored) const noexcept;
-    /// The object. Raises holdfast.Error "corrupt", or "unsupported" of an array where there is no numpy.
+    /// The object. Raises holdfast.Error "corrupt", or "unsupported" of an array where there is no
+    /// numpy.
     nb::object whole() const;
 
 private:
@@ -110,8 +112,8 @@ private:
     bool value_ = false;
 };
 
-/// The object again, as the last step of a look into a pool (1). Raises holdfast.Error "corrupt" when it is no
-/// stored form.
+/// The object again, as the last step of a look into a pool (1). Raises holdfast.Error "corrupt"
+/// when it is no stored form.
 nb::object decoded(hf_bytes stored);
 
 } // namespace hf_python

@@ -8,7 +8,8 @@ namespace hf_python {
 
 namespace {
 
-/// Pools that are being closed, and that no Python object stands for any more: an open of one of them waits.
+/// Pools that are being closed, and that no Python object stands for any more: an open of one of
+/// them waits.
 std::atomic<int> closing_count = 0;
 
 /// How many fork()s lie between this process and the one that loaded the module.

@@ -2,10 +2,11 @@
 //
 // An open pool, and what lies in it.
 //
-// (1) Everything here is read and written under the interpreter's lock, but in an absence. At most one absence of a pool
-//     is a change, and no other change begins beside it. Looks change nothing, and go on beside anything.
-// (2) A structure is read directly as long as no change runs beside, in this process or another; else through a
-//     snapshot.
+// (1) Everything here is read and written under the interpreter's lock, but in an absence. At most
+//     one absence of a pool is a change, and no other change begins beside it. Looks change
+//     nothing, and go on beside anything.
+// (2) A structure is read directly as long as no change runs beside, in this process or another;
+//     else through a snapshot.
 // (3) What holds memory of the pool is attached to it. Closing takes that away first: a later use
 //     finds nothing and raises.
 // (4) A child of fork() has the parent's memory. It neither changes nor closes the pool: both
@@ -52,17 +53,18 @@ public:
     const std::string& path() const noexcept { return path_; }
 
     enum class work { change, look };
-    /// Whether a change runs beside, or the pool is being closed: no change begins any more then, as threads that take
-    /// turns could keep the closing one waiting for ever.
+    /// Whether a change runs beside, or the pool is being closed: no change begins any more then,
+    /// as threads that take turns could keep the closing one waiting for ever.
     bool busy() const noexcept { return changing_ || ending_; }
     /// Whether another process may change it: it is read beside a writer.
     bool beside() const noexcept { return beside_; }
     /// Whether a change that is durable on return waits for the disk.
     bool waits_for_disk() const noexcept { return waits_for_disk_; }
-    /// Waits, without the interpreter's lock, until such work may begin, and gives the pool for it. Raises
-    /// holdfast.Error "closed". Requires: the caller has a reference.
+    /// Waits, without the interpreter's lock, until such work may begin, and gives the pool for it.
+    /// Raises holdfast.Error "closed". Requires: the caller has a reference.
     hf_pool* await(work what) const;
-    /// A time without the interpreter's lock. Requires: await(what) under the lock that is held since, and a reference.
+    /// A time without the interpreter's lock. Requires: await(what) under the lock that is held
+    /// since, and a reference.
     class absence {
     public:
         absence(pool& from, work what)

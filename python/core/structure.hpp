@@ -82,14 +82,15 @@ public:
         const snapshot<Calls> beside(owner(), pinned());
         return beside.read(work);
     }
-    /// 'work' gets the handle, when no other change runs. No other thread comes between its steps, as it runs no Python
-    /// code; the last one may be a commit().
+    /// 'work' gets the handle, when no other change runs. No other thread comes between its steps,
+    /// as it runs no Python code; the last one may be a commit().
     template <class Work> auto change(Work&& work) {
         await_turn();
         return work(held());
     }
-    /// The step of a change that stores so many bytes, of so many elements: without the interpreter's lock where that
-    /// takes longer than handing the lock over. Requires: within change().
+    /// The step of a change that stores so many bytes, of so many elements: without the
+    /// interpreter's lock where that takes longer than handing the lock over. Requires: within
+    /// change().
     template <class Step> hf_status commit(std::size_t bytes, Step&& step, std::size_t count = 1) {
         constexpr std::size_t few_bytes = 128 << 10, few_count = 64;
         if (bytes < few_bytes && count < few_count && !waits_) return step();
@@ -125,8 +126,8 @@ struct looked {
     hf_bytes bytes{};
 };
 
-/// Takes out what 'look' finds, by 'go', in one step; nothing when it finds nothing. The object is made
-/// before: what cannot be made stays.
+/// Takes out what 'look' finds, by 'go', in one step; nothing when it finds nothing. The object is
+/// made before: what cannot be made stays.
 template <class Calls, class Look, class Go>
 nb::object taken(structure<Calls>& from, Look&& look, Go&& go) {
     const auto take_out = [&](auto* at, auto& found) {

@@ -14,7 +14,8 @@ using calls = vector_calls;
 
 constexpr auto out_of_range = "vector index out of range";
 
-/// An index as Python gives it. Its code may run: never in the middle of a look or change (element.hpp, 1).
+/// An index as Python gives it. Its code may run: never in the middle of a look or change
+/// (element.hpp, 1).
 Py_ssize_t index_from(nb::handle index) {
     const Py_ssize_t given =
         in_python([=] { return PyNumber_AsSsize_t(index.ptr(), PyExc_IndexError); });

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// How long a pool takes to open whose process was killed with a section of engine justdo open on every thread, and
-// where the time goes (JUSTDO §7.3): mapping, root, checking, resuming. The sections are transfers,
-// instrumented by hand (justdo/test_support.hpp), that hold two locks each. Prints one JSON object.
+// How long a pool takes to open whose process was killed with a section of engine justdo open on
+// every thread, and where the time goes (JUSTDO §7.3): mapping, root, checking, resuming. The
+// sections are transfers, instrumented by hand (justdo/test_support.hpp), that hold two locks each.
+// Prints one JSON object.
 #include <justdo/test_support.hpp>
 #include <open/pool_impl.hpp>
 

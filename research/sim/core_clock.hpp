@@ -2,12 +2,12 @@
 //
 // When things happen on an out-of-order core: each resource is the time at which it is free next.
 //
-// (1) Instructions issue at a steady rate, but none before the one that is a reorder buffer older has
-//     retired; they retire in order.
-// (2) A load waits for its address and for its line, and nothing else waits for it but its users and,
-//     through (1), the far future.
-// (3) A store has retired when it enters the store queue. It misses there without holding up the core,
-//     beside other misses; stores become visible in order.
+// (1) Instructions issue at a steady rate, but none before the one that is a reorder buffer older
+//     has retired; they retire in order.
+// (2) A load waits for its address and for its line, and nothing else waits for it but its users
+//     and, through (1), the far future.
+// (3) A store has retired when it enters the store queue. It misses there without holding up the
+//     core, beside other misses; stores become visible in order.
 #pragma once
 
 #include <sim/parameters.hpp>

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Private first and second levels, a shared third: where a line is, in which state, and what an access
-// has to do to get it.
+// Private first and second levels, a shared third: where a line is, in which state, and what an
+// access has to do to get it.
 //
 // (1) A line is dirty in one place at most: in one core's private caches, or in the third level.
 // (2) What the first level holds, the second holds; the first level's state and marks are the true
 //     ones.
 // (3) A line is modified or exclusive in one core only, and then no other holds it.
-// (4) The third level holds what was read from memory or left a private cache; it forces nothing out
-//     of those.
+// (4) The third level holds what was read from memory or left a private cache; it forces nothing
+//     out of those.
 #pragma once
 
 #include <sim/cache.hpp>
@@ -25,8 +25,8 @@ public:
     /// Marks for the second level of a line that leaves the first, and the other way round.
     virtual std::uint16_t to_second(unsigned core, std::uint64_t line, std::uint16_t marks) = 0;
     virtual std::uint16_t to_first(std::uint16_t marks) = 0;
-    /// A line leaves a core's private caches; marks are the second level's. Returns whether it is dirty
-    /// still: what is not has been written to memory.
+    /// A line leaves a core's private caches; marks are the second level's. Returns whether it is
+    /// dirty still: what is not has been written to memory.
     virtual bool leaves(unsigned core, std::uint64_t line, std::uint16_t marks, bool dirty) = 0;
     /// Another core asks for a line, to write it or not, that this core may hold or not.
     virtual void asked_for(unsigned core, std::uint64_t line, bool to_write) = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The machine that is simulated, in numbers. Defaults: SLPMT's Table III; what the table leaves open is
-// gem5's out-of-order core (192 entries, 32 and 32 in its queues) and is marked "open".
+// The machine that is simulated, in numbers. Defaults: SLPMT's Table III; what the table leaves
+// open is gem5's out-of-order core (192 entries, 32 and 32 in its queues) and is marked "open".
 #pragma once
 
 #include <cstdint>

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Persistent memory behind a write queue, under ADR: a line is durable as soon as the queue accepts it.
+// Persistent memory behind a write queue, under ADR: a line is durable as soon as the queue accepts
+// it.
 //
 // (1) The durable image changes only in write(), by whole lines, one at a time.
-// (2) An entry of the queue is held from acceptance until its media write ends. Released earlier, the
-//     queue would hide the media's latency, and with it every difference between techniques.
+// (2) An entry of the queue is held from acceptance until its media write ends. Released earlier,
+//     the queue would hide the media's latency, and with it every difference between techniques.
 // (3) Writes of one bank follow each other; banks work at the same time.
 #pragma once
 
@@ -22,8 +23,8 @@ class persistent_memory {
 public:
     persistent_memory(const memory_parameters& how, std::uint64_t bytes);
 
-    /// Gives a line to the queue, not before `at`; returns when it is accepted, and durable. Calls of
-    /// one core come in the order in which it issues them.
+    /// Gives a line to the queue, not before `at`; returns when it is accepted, and durable. Calls
+    /// of one core come in the order in which it issues them.
     ticks write(std::uint64_t line, const std::byte* bytes, ticks at);
 
     /// What is durable now.

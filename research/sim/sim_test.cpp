@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Goal: caches hold what caches of that shape hold, the write queue and the banks take the time that
-// they are said to take, and the core waits for what it has to wait for and for nothing else. Method:
-// short sequences whose outcome can be worked out by hand.
+// Goal: caches hold what caches of that shape hold, the write queue and the banks take the time
+//           that
+// they are said to take, and the core waits for what it has to wait for and for nothing else.
+// Method: short sequences whose outcome can be worked out by hand.
 #include <sim/core_clock.hpp>
 #include <sim/hierarchy.hpp>
 #include <sim/persistent_memory.hpp>
@@ -105,8 +106,8 @@ TEST(Caches, OneCoreAtMostMayWriteALine) {
     EXPECT_EQ(client.log.back(), "read 1 of 1");
 }
 
-/// Random accesses of three cores: no line is ever modified or exclusive in one and held by another,
-/// and what a first level holds, the second does (hierarchy.hpp, 3).
+/// Random accesses of three cores: no line is ever modified or exclusive in one and held by
+/// another, and what a first level holds, the second does (hierarchy.hpp, 3).
 TEST(Caches, RandomAccessesKeepTheStatesApart) {
     noting_client client;
     hierarchy caches{tiny(3), client};

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// simpo_applications NAME: SIMPO's applications (§4.2, §4.3), native and persistent in turns, killed halfway and gone on
-// with. Prints one JSON object. A program of its own: a BLAS starts threads in whatever it is linked with.
+// simpo_applications NAME: SIMPO's applications (§4.2, §4.3), native and persistent in turns,
+// killed halfway and gone on with. Prints one JSON object. A program of its own: a BLAS starts
+// threads in whatever it is linked with.
 #include "driver.hpp"
 #include "numeric.hpp"
 #include "structures.hpp"

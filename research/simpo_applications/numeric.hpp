@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Floyd and Warshall's shortest ways over the graph of holdfast/simpo/, and the multiplication of matrices with a BLAS:
-// each step an instant function.  SIMPO §4.3.2, §4.3.4
+// Floyd and Warshall's shortest ways over the graph of holdfast/simpo/, and the multiplication of
+// matrices with a BLAS: each step an instant function. SIMPO §4.3.2, §4.3.4
 #pragma once
 
 #include "driver.hpp"

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// TPC-C's transaction StockLevel with its accesses to records all reads, or all writes, on a persistent object beside
-// Berkeley DB.  SIMPO §4.4, Figs. 23 and 24
+// TPC-C's transaction StockLevel with its accesses to records all reads, or all writes, on a
+// persistent object beside Berkeley DB. SIMPO §4.4, Figs. 23 and 24
 //
-// One warehouse: ten districts, of each the last 20 orders of ten lines, and the stock of 10 000 items. A transaction is
-// of one district: its next order's number, its 200 order lines, and the stock of their items, 401 records in all; read
-// to count the items of which there are too few, or each written anew. In the paper, too, get is an instant and put a
-// deferrable function; there an object stands behind each of Berkeley DB's tables, here one stands in their place.
+// One warehouse: ten districts, of each the last 20 orders of ten lines, and the stock of 10 000
+// items. A transaction is of one district: its next order's number, its 200 order lines, and the
+// stock of their items, 401 records in all; read to count the items of which there are too few, or
+// each written anew. In the paper, too, get is an instant and put a deferrable function; there an
+// object stands behind each of Berkeley DB's tables, here one stands in their place.
 //
 // native   the records in an array under a lock, which each get and put takes
 // simpo    the same as a persistent object; a transaction of puts ends with sync()

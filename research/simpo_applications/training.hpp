@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Training on scikit-learn's handwritten digits: the data and the model are one persistent object, a step of the training
-// is a deferrable function.  SIMPO §4.3.1
+// Training on scikit-learn's handwritten digits: the data and the model are one persistent object,
+// a step of the training is a deferrable function. SIMPO §4.3.1
 #pragma once
 
 #include "driver.hpp"
@@ -86,8 +86,9 @@ private:
     std::uint64_t steps_ = 0;
 };
 
-/// A restricted Boltzmann machine of 64 visible and 100 hidden units, contrastive divergence of one step. A step of the
-/// training takes 10 images. Its random numbers are a member: a step does the same whenever it is made.
+/// A restricted Boltzmann machine of 64 visible and 100 hidden units, contrastive divergence of one
+/// step. A step of the training takes 10 images. Its random numbers are a member: a step does the
+/// same whenever it is made.
 class boltzmann_machine {
 public:
     static constexpr simpo::class_name simpo_class{"boltzmann", 1};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Two threads compress the blocks of a text with libbz2; which are to be done, and what came of those that are, is the
-// persistent object.  SIMPO §4.3.3
+// Two threads compress the blocks of a text with libbz2; which are to be done, and what came of
+// those that are, is the persistent object. SIMPO §4.3.3
 #pragma once
 
 #include "driver.hpp"

@@ -207,8 +207,8 @@ sim::ticks machine::write_mark(core& c, sim::ticks at) {
     return memory_.write(where_.log_of(c.number).slot_line(c.tag), image.data(), at);
 }
 
-/// A half of the line keeps its log bit if all of its words have theirs; so that those that have are
-/// not logged again, with a later value, the others are logged now.
+/// A half of the line keeps its log bit if all of its words have theirs; so that those that have
+/// are not logged again, with a later value, the others are logged now.
 std::uint16_t machine::to_second(unsigned number, std::uint64_t line, std::uint16_t marks) {
     core& c = cores_[number];
     auto logged = static_cast<std::uint16_t>(marks & mark::all_words);
@@ -250,7 +250,8 @@ bool machine::leaves(unsigned number, std::uint64_t line, std::uint16_t marks, b
     return false;
 }
 
-/// The redo log has the new values only; memory is about to lose the old ones: (slpmt/machine.hpp, 4).
+/// The redo log has the new values only; memory is about to lose the old ones: (slpmt/machine.hpp,
+/// 4).
 void machine::overflow_logged(core& c, std::uint64_t line) {
     if (!how_.guards_overflow) return;
     record before{line * line_words, tiers - 1, {}};
@@ -259,7 +260,8 @@ void machine::overflow_logged(core& c, std::uint64_t line) {
     c.overflowed.add(line);
 }
 
-/// Another core's request: a transaction there is about to depend on, or to change, what ours has left.
+/// Another core's request: a transaction there is about to depend on, or to change, what ours has
+/// left.
 void machine::asked_for(unsigned number, std::uint64_t line, bool to_write) {
     core& c = cores_[number];
     if (const sim::held* const own = caches_.held_by(number, line);

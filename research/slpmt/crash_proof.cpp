@@ -56,8 +56,8 @@ public:
     std::span<site> sites() { return under_->sites(); }
 
 private:
-    /// With eADR stores are durable, and acceptances change nothing: a record stays in its buffer until it is
-    /// accepted.
+    /// With eADR stores are durable, and acceptances change nothing: a record stays in its buffer
+    /// until it is accepted.
     void crash_where_durable(machine& on, std::function<void()> observer) const {
         if (what_.parts.memory.caches_persist) on.on_store(std::move(observer));
         else on.memory().on_acceptance(std::move(observer));

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Crashes the simulated machine wherever persistent memory changes: after each acceptance by the write
-// queue the durable image is recovered and compared with what had been committed.
+// Crashes the simulated machine wherever persistent memory changes: after each acceptance by the
+// write queue the durable image is recovered and compared with what had been committed.
 //
 // Every image has to pass:
 // (1) What is resolved is what was acknowledged, or one transaction more.
 // (2) Its contents are the insertions of the transactions resolved, whole, and nothing else.
-// (3) A recovery that is cut short after any of its writes and done again ends with the same contents.
-// (4) A machine that starts on the recovered image goes on, is crashed at every acceptance of its own,
-//     and passes (1) and (2).
+// (3) A recovery that is cut short after any of its writes and done again ends with the same
+//     contents.
+// (4) A machine that starts on the recovered image goes on, is crashed at every acceptance of its
+//     own, and passes (1) and (2).
 #pragma once
 
 #include <slpmt/recovery.hpp>

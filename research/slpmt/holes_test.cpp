@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Goal: where the paper's text, taken literally, loses data, it is shown to, and what is done instead
-// does not. Method: each hole as the text has it, which has to fail, and as ours, which has to pass: on
-// a few stores, where one can see why, and on a structure. The letters are those of
+// Goal: where the paper's text, taken literally, loses data, it is shown to, and what is done
+//           instead
+// does not. Method: each hole as the text has it, which has to fail, and as ours, which has to
+// pass: on a few stores, where one can see why, and on a structure. The letters are those of
 // docs/internals/slpmt.md.
 #include <slpmt/crash_proof.hpp>
 
@@ -32,7 +33,8 @@ private:
 
 enum class on_loss { nothing, sequence_numbers, drop_buffered, speculate };
 
-/// Random stores of a transaction, log bits lost now and then; whether the log restores what was there.
+/// Random stores of a transaction, log bits lost now and then; whether the log restores what was
+/// there.
 bool log_restores(std::uint64_t seed, on_loss how) {
     random_numbers random{seed};
     std::array<std::uint64_t, 64> words{};
@@ -88,8 +90,8 @@ TEST(HoleA, DuplicateRecordsOvertakeTheOlderOnes) {
     RecordProperty("sequence_numbers", static_cast<int>(wrong_of_300(on_loss::sequence_numbers)));
 }
 
-/// A whole machine's transaction that never commits: whatever has been accepted, recovery ends with what
-/// was there before.
+/// A whole machine's transaction that never commits: whatever has been accepted, recovery ends with
+/// what was there before.
 bool transaction_vanishes(std::uint64_t seed, const technique& how) {
     layout where;
     where.log_lines = 1024;
@@ -201,7 +203,8 @@ TEST(HoleD, OfAStructure) {
     EXPECT_EQ(prove(what).violations, 0U);
 }
 
-// (e) Redo: a logged line that leaves the caches in mid-transaction overwrites what the log cannot restore.
+// (e) Redo: a logged line that leaves the caches in mid-transaction overwrites what the log cannot
+// restore.
 
 TEST(HoleE, ALoggedLineThatLeavesUnderRedoCannotBeTakenBack) {
     technique text = with_redo(fg, "FG, redo");

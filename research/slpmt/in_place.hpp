@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Updates in place whose random writes are off the commit's way (SLPMT §V-A): each store is lazy and logged, and
-// the new value goes to the end of an array as well, eager and log-free. A commit writes the array's lines, which
-// follow each other, and leaves the data in the cache. Recovery rolls back what is interrupted, then stores the
-// array's values again, in order: no address is looked up anywhere else.
+// Updates in place whose random writes are off the commit's way (SLPMT §V-A): each store is lazy
+// and logged, and the new value goes to the end of an array as well, eager and log-free. A commit
+// writes the array's lines, which follow each other, and leaves the data in the cache. Recovery
+// rolls back what is interrupted, then stores the array's values again, in order: no address is
+// looked up anywhere else.
 //
-// (1) A line of the array is of one transaction and names it: it counts if that is resolved. No transaction stores to
-//     another's lines: that would make the other's data durable at once (machine.hpp, 3).
-// (2) The array begins anew when everything lazy is durable, and says durably from which transaction on: of the
-//     old lines some would take their words back.
-// (3) Recovery ends by saying that the array is empty: the mark that it leaves (recovery.hpp, 3) is above the tag of the
-//     interrupted transaction, whose lines would count from then on.
+// (1) A line of the array is of one transaction and names it: it counts if that is resolved. No
+//     transaction stores to another's lines: that would make the other's data durable at once
+//     (machine.hpp, 3).
+// (2) The array begins anew when everything lazy is durable, and says durably from which
+//     transaction on: of the old lines some would take their words back.
+// (3) Recovery ends by saying that the array is empty: the mark that it leaves (recovery.hpp, 3) is
+//     above the tag of the interrupted transaction, whose lines would count from then on.
 #pragma once
 
 #include <base/line.hpp>
@@ -19,7 +21,8 @@
 
 namespace hf::slpmt {
 
-/// Where the array is: a line that says which transaction's lines are its first, then so many lines.
+/// Where the array is: a line that says which transaction's lines are its first, then so many
+/// lines.
 struct update_array {
     std::uint64_t at;
     std::uint64_t lines;
@@ -42,7 +45,8 @@ struct update_array {
 /// Of a machine with one core.
 class in_place_updates {
 public:
-    /// How data and the array are stored. Others than these are for tests of what they are needed for.
+    /// How data and the array are stored. Others than these are for tests of what they are needed
+    /// for.
     struct stores {
         operands data = lazy_logged, array = log_free;
     };
@@ -64,7 +68,8 @@ private:
     std::uint64_t lines_used_ = 0, in_line_ = 0;
 };
 
-/// After the log has been applied: stores the values of resolved transactions again. May be interrupted and done again.
+/// After the log has been applied: stores the values of resolved transactions again. May be
+/// interrupted and done again.
 void reapply(image& of, const layout& where, const update_array& from);
 
 } // namespace hf::slpmt

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Goal: the in-place-update scheme of the paper's discussion (§V-A) loses and tears nothing, and what it gains.
-// Method: transactions of random updates; every acceptance by the write queue is a crash, after which the image is
-// recovered, recoveries are cut short after each of their writes, and what is there is compared with what was
-// committed; with a part of the scheme left out, some crash shows it.
+// Goal: the in-place-update scheme of the paper's discussion (§V-A) loses and tears nothing, and
+//           what it gains.
+// Method: transactions of random updates; every acceptance by the write queue is a crash, after
+//           which the image is
+// recovered, recoveries are cut short after each of their writes, and what is there is compared
+// with what was committed; with a part of the scheme left out, some crash shows it.
 #include <slpmt/crash_proof.hpp>
 #include <slpmt/in_place.hpp>
 
@@ -161,8 +163,8 @@ double transaction_ns(bool in_place, std::uint64_t data_bytes, std::uint64_t pau
     return static_cast<double>(took) / hf::sim::ticks_per_ns / transactions;
 }
 
-/// The four identifiers come round: what a commit leaves in the cache, the fourth one after it waits for, and more
-/// lines are written in all. The paper gives no figure of the scheme.
+/// The four identifiers come round: what a commit leaves in the cache, the fourth one after it
+/// waits for, and more lines are written in all. The paper gives no figure of the scheme.
 TEST(InPlaceUpdates, FourIdentifiersLeaveThemLittleToGain) {
     for (const std::uint64_t bytes : {4UL << 10, 8UL << 20})
         for (const std::uint64_t pause : {0UL, 20'000UL}) {
@@ -173,8 +175,9 @@ TEST(InPlaceUpdates, FourIdentifiersLeaveThemLittleToGain) {
         }
 }
 
-/// Lines that went to memory in another order than this machine's: an old one stands before the interrupted
-/// transaction's. Where the array does not say from which transaction on it holds, that takes a word back.
+/// Lines that went to memory in another order than this machine's: an old one stands before the
+/// interrupted transaction's. Where the array does not say from which transaction on it holds, that
+/// takes a word back.
 TEST(InPlaceUpdates, AnOldLineTakesNothingBack) {
     constexpr std::uint64_t old_tag = 5, resolved = 8, newest_value = 77, old_value = 33;
     const auto after = [](std::uint64_t begins) {

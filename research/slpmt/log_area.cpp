@@ -11,7 +11,8 @@
 namespace hf::slpmt {
 namespace {
 
-// An address word: tier (2 bits), first of a batch, old, number of the word (29 bits), tag (31 bits).
+// An address word: tier (2 bits), first of a batch, old, number of the word (29 bits), tag (31
+// bits).
 constexpr std::uint64_t first_bit = 4, old_bit = 8;
 constexpr unsigned word_shift = 4, tag_shift = 33;
 constexpr std::uint64_t words_max = std::uint64_t{1} << (tag_shift - word_shift);
@@ -89,7 +90,8 @@ result<std::vector<logged>> read_log(std::span<const std::byte> image, const log
         const std::uint64_t head = at.peek();
         const bool ours = head >> tag_shift == tag;
         if (!in_batch || at.line_begins()) {
-            // upholds (3); a batch goes on over the line's end, or another begins, or there is no more
+            // upholds (3); a batch goes on over the line's end, or another begins, or there is no
+            // more
             if (!ours || (!in_batch && (head & first_bit) == 0)) return found;
         } else if (head == 0) { // the rest of a batch's last line is empty
             at.skip_line();

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The log buffer: records of a word are joined to records of two, four and eight, each size in a tier
-// of its own. A tier that is full, and has nothing to join, is drained. Source: SLPMT §III-B2, Fig. 6.
+// The log buffer: records of a word are joined to records of two, four and eight, each size in a
+// tier of its own. A tier that is full, and has nothing to join, is drained. Source: SLPMT §III-B2,
+// Fig. 6.
 //
 // (1) A record lies at a multiple of its size: it belongs to one line.
 // (2) A tier holds at most eight records, and no two that join to an aligned one of twice the size,
@@ -53,8 +54,8 @@ public:
         }
     }
 
-    /// The same without joining: records of one size, in the order in which they come (EDE). A line's
-    /// worth of them is drained.
+    /// The same without joining: records of one size, in the order in which they come (EDE). A
+    /// line's worth of them is drained.
     template <class Drain> void append(const record& one, Drain&& drain) {
         auto& tier = tier_[one.tier];
         tier.push_back(one);

@@ -82,8 +82,8 @@ void machine::store(std::uint64_t offset, std::uint64_t value, operands how) {
     if (observer_) observer_();
 }
 
-/// Before something of an earlier working set changes, what depends on it has to be durable: upholds
-/// (3). A line that the transaction has stored to already was looked up then.
+/// Before something of an earlier working set changes, what depends on it has to be durable:
+/// upholds (3). A line that the transaction has stored to already was looked up then.
 void machine::check_working_sets(core& c, const sim::hierarchy::access& got) {
     const std::uint16_t marks = got.line->marks;
     if ((marks & mark::owned) != 0) {
@@ -123,7 +123,8 @@ sim::ticks machine::log_store(core& c, sim::held& line, std::uint64_t word, std:
 }
 
 /// Redo: a word that has a record needs its newest value there, log-free store or not. A line with
-/// logged words is written after the mark, so that what it has of log-free words needs records, too.
+/// logged words is written after the mark, so that what it has of log-free words needs records,
+/// too.
 sim::ticks machine::log_new_value(core& c, sim::held& line, std::uint64_t word, std::uint64_t value,
                                   operands how, bool first) {
     const bool logged_line = (line.marks & mark::all_words) != 0;

@@ -1,23 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Durable transactions in hardware: log bits and persist bits of cache lines, the log buffer,
-// transaction identifiers and signatures, on the caches and the memory of research/sim. Source: SLPMT §II,
-// §III, §V-B. What is simulated exactly is which line becomes durable when; how long it takes is a
-// model (sim/core_clock.hpp, sim/persistent_memory.hpp).
+// transaction identifiers and signatures, on the caches and the memory of research/sim. Source:
+// SLPMT §II, §III, §V-B. What is simulated exactly is which line becomes durable when; how long it
+// takes is a model (sim/core_clock.hpp, sim/persistent_memory.hpp).
 //
-// (1) Undo: a line that a transaction stored to, with a log, is written to memory after its records.
+// (1) Undo: a line that a transaction stored to, with a log, is written to memory after its
+//     records.
 // (2) A transaction is committed when its mark is accepted; all its records and eager lines were
 //     before. Redo: the lines in place follow the mark.
-// (3) Lazy lines of a committed transaction stay in its core's private caches, under its identifier,
-//     until: something of its working set is stored to, one of them is touched, one leaves the private
-//     caches, or the identifier comes round. Then its lines, and those of all before it, are written.
-// (4) Redo: no logged line reaches memory before the mark, unless a record of what memory held is in
-//     the log before it.
-//     Recovery replays the log of the last transaction that is resolved. The log counts no more, by its mark written
-//     again, before somebody else comes to what that transaction stored, or the circle comes round to it.
-// (5) eADR: a battery writes to memory what caches and log buffers hold when the power fails, and which
-//     transaction was resolved last. So a commit persists nothing; records that have not been drained are
-//     for nothing then. A mark is written where some have.
+// (3) Lazy lines of a committed transaction stay in its core's private caches, under its
+//     identifier, until: something of its working set is stored to, one of them is touched, one
+//     leaves the private caches, or the identifier comes round. Then its lines, and those of all
+//     before it, are written.
+// (4) Redo: no logged line reaches memory before the mark, unless a record of what memory held is
+//     in the log before it.
+//     Recovery replays the log of the last transaction that is resolved. The log counts no more, by
+//     its mark written again, before somebody else comes to what that transaction stored, or the
+//     circle comes round to it.
+// (5) eADR: a battery writes to memory what caches and log buffers hold when the power fails, and
+//     which transaction was resolved last. So a commit persists nothing; records that have not been
+//     drained are for nothing then. A mark is written where some have.
 #pragma once
 
 #include <sim/core_clock.hpp>

@@ -362,7 +362,8 @@ TEST_F(TwoCores, PendingTransactionsOfBothAreRolledBack) {
     EXPECT_EQ(recovered(at(8)), 1U);
 }
 
-/// Redo: what a core's last transaction stored is in place, and another core may have changed it since.
+/// Redo: what a core's last transaction stored is in place, and another core may have changed it
+/// since.
 struct TwoRedoCores : Machine {
     TwoRedoCores() : Machine(with_redo(slpmt::slpmt, "SLPMT, redo"), parts_of(2)) {}
     void store_on(unsigned core, std::uint64_t offset, std::uint64_t value) {

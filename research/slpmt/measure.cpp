@@ -77,8 +77,8 @@ private:
     std::uint64_t lines_ = 0, accesses_ = 0, risk_ = 0, commits_ = 0;
 };
 
-/// Makes the structure, inserts, and lets everything lazy become durable. 'step' is told where what is
-/// measured starts and stops, and of each insertion's commit.
+/// Makes the structure, inserts, and lets everything lazy become durable. 'step' is told where what
+/// is measured starts and stops, and of each insertion's commit.
 template <class Step> void run(const measured_case& what, workload& under, program& in,
                                Step&& step) {
     in.begin();

@@ -9,8 +9,8 @@
 namespace hf::slpmt {
 namespace {
 
-/// Stores of a workload that are eager and logged, and wrong as anything else, but for what is "right" here: of
-/// these no crash could show anything.
+/// Stores of a workload that are eager and logged, and wrong as anything else, but for what is
+/// "right" here: of these no crash could show anything.
 struct wrong_sites {
     std::string_view workload;
     std::vector<std::string_view> sites;
@@ -18,7 +18,8 @@ struct wrong_sites {
 };
 
 const wrong_sites all_wrong[] = {
-    // A resize is committed by its first eager store: which of the others stay behind, recovery does not ask.
+    // A resize is committed by its first eager store: which of the others stay behind, recovery
+    // does not ask.
     {"hashtable",
      {"chain first", "table slots", "table slot count", "old table"},
      {{"table slots", lazy_logged}, {"table slot count", lazy_logged}, {"old table", log_free}}},

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Objects in simulated memory: structs of words, at offsets, so that addresses are the same in every
-// run. A program (program.hpp) reaches them through the machine; recovery and checks, in an image.
+// Objects in simulated memory: structs of words, at offsets, so that addresses are the same in
+// every run. A program (program.hpp) reaches them through the machine; recovery and checks, in an
+// image.
 #pragma once
 
 #include <base/assert.hpp>
@@ -83,8 +84,8 @@ public:
         std::uint64_t value;
         sim::ticks ready;
     };
-    /// Garbage pointers lead nowhere, and garbage that is a circle has an end: a word outside of the
-    /// image, or after very many reads, is 0, and that is remembered.
+    /// Garbage pointers lead nowhere, and garbage that is a circle has an end: a word outside of
+    /// the image, or after very many reads, is 0, and that is remembered.
     loaded word(std::uint64_t offset, sim::ticks = 0) const {
         std::uint64_t value = 0;
         if (reads_left_ == 0 || !holds(offset)) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What a workload is written against: objects whose loads and stores the machine executes, memory for
-// new ones, and the annotations of stores.
+// What a workload is written against: objects whose loads and stores the machine executes, memory
+// for new ones, and the annotations of stores.
 #pragma once
 
 #include <slpmt/machine.hpp>
@@ -31,8 +31,8 @@ public:
     static constexpr std::uint64_t root_bytes = 256;
     static std::uint64_t first_object(const layout& where) { return where.heap() + root_bytes; }
 
-    /// What the program does from here on is recorded. A word is then ready "at" the number of its load,
-    /// which the next address takes along: the times of a run that is recorded mean nothing.
+    /// What the program does from here on is recorded. A word is then ready "at" the number of its
+    /// load, which the next address takes along: the times of a run that is recorded mean nothing.
     void record(recorded& to) { record_ = &to; }
     machine::loaded word(std::uint64_t offset, sim::ticks ready) const {
         if (record_ == nullptr) return on_.load(offset, ready);
@@ -57,8 +57,8 @@ public:
         store(array.at + i * sizeof(M), word_of(value), how, where);
     }
 
-    /// New memory, of garbage. Which memory is in use, the collector finds out after a crash: making an
-    /// object costs instructions and no store.
+    /// New memory, of garbage. Which memory is in use, the collector finds out after a crash:
+    /// making an object costs instructions and no store.
     template <class T> ref<T> make(std::uint64_t count = 1) {
         const std::uint64_t at = next_;
         next_ += (count * sizeof(T) + 15) / 16 * 16;

@@ -16,8 +16,8 @@ void write(image& of, const record& one) {
 }
 
 void resolve(image& of, const log_layout& log, const resolution& last) {
-    // A tag that no record carries: those of the interrupted transaction lie where the next one's will,
-    // and a redo log would be replayed from there.
+    // A tag that no record carries: those of the interrupted transaction lie where the next one's
+    // will, and a redo log would be replayed from there.
     const resolution mark{last.tag + 2, last.next, last.next};
     const std::uint64_t at = log.slot_line(mark.tag) * line_bytes;
     // The tag is what makes it the newest: it is written last.

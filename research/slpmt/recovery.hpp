@@ -19,7 +19,8 @@ namespace hf::slpmt {
 /// The last resolved tag of each core.
 using progress = std::vector<std::uint64_t>;
 
-/// Recovers an image in place; `repair` is the structure's own part. Returns what was resolved before.
+/// Recovers an image in place; `repair` is the structure's own part. Returns what was resolved
+/// before.
 /// Errors: corrupt; a record of the log is none. The image is half recovered.
 result<progress> recover(image& of, const layout& where, bool redo,
                          const std::function<void(image&)>& repair);

@@ -60,7 +60,8 @@ inline constexpr technique atom{.name = "ATOM",
                                 .honours_log_free = false,
                                 .honours_lazy = false,
                                 .posted = true};
-/// A record costs the program a load of the old value, two stores and the instruction that ties them.
+/// A record costs the program a load of the old value, two stores and the instruction that ties
+/// them.
 inline constexpr technique ede{.name = "EDE",
                                .log = logging::stores,
                                .honours_log_free = false,

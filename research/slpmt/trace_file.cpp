@@ -162,8 +162,9 @@ status check_header(const std::string& path, const trace_header& head) {
     return {};
 }
 
-/// The header and all bytes of a file that has as many as its header says. One without an end (a device) is read no
-/// further than that, and a folder is an error and no exception, which iterators would make of it.
+/// The header and all bytes of a file that has as many as its header says. One without an end (a
+/// device) is read no further than that, and a folder is an error and no exception, which iterators
+/// would make of it.
 status read_whole(const std::string& path, std::istream& file, trace_header& head,
                   std::vector<std::uint8_t>& bytes) {
     const auto read_up_to = [&](std::uint64_t end) {

@@ -5,10 +5,10 @@
 //   header = magic, version, sizes, counts, checksum      (trace_header)
 //   event  = kind and operands in one byte, its numbers in groups of seven bits, the lowest first
 //
-// (1) A trace says nothing of time: which load an address came from, and the machine that replays it
-//     works out when that was done.
-// (2) A file is a stranger's: reading it checks the checksum, then every number of every event, so that
-//     no machine is given what it would stop at.
+// (1) A trace says nothing of time: which load an address came from, and the machine that replays
+//     it works out when that was done.
+// (2) A file is a stranger's: reading it checks the checksum, then every number of every event, so
+//     that no machine is given what it would stop at.
 #pragma once
 
 #include <slpmt/machine.hpp>
@@ -68,7 +68,8 @@ inline constexpr std::uint32_t trace_version = 1;
 
 /// Errors: io_error.
 status write_trace(const std::string& path, const recorded& what);
-/// Errors: not_found, io_error; truncated, wrong_version, corrupt, with what was expected and found.
+/// Errors: not_found, io_error; truncated, wrong_version, corrupt, with what was expected and
+///           found.
 result<recorded> read_trace(const std::string& path);
 
 } // namespace hf::slpmt

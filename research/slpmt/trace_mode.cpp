@@ -54,7 +54,8 @@ void trace_mode_recorder::load(const void* address, std::uint64_t bytes) {
     });
 }
 
-/// The new bytes are in memory already (trace_abi.h, 2); of a word that is stored to in part, the others are, too.
+/// The new bytes are in memory already (trace_abi.h, 2); of a word that is stored to in part, the
+/// others are, too.
 void trace_mode_recorder::store(const void* address, std::uint64_t bytes) {
     for_each_word(address, bytes, [&](std::uint64_t offset, const std::byte* at) {
         std::uint64_t value = 0;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Records what code does that the plugin has built in trace mode (holdfast/abi/trace_abi.h): plain code on
-// native pointers, in an arena that stands for the simulated memory. Defines what that code calls, so that a
-// program has this or the crash checker.
+// Records what code does that the plugin has built in trace mode (holdfast/abi/trace_abi.h): plain
+// code on native pointers, in an arena that stands for the simulated memory. Defines what that code
+// calls, so that a program has this or the crash checker.
 //
-// Differs from a recorded program (program.hpp): which load an address came from nobody tells, so every
-// load starts at once; and every store is eager and logged.
+// Differs from a recorded program (program.hpp): which load an address came from nobody tells, so
+// every load starts at once; and every store is eager and logged.
 #pragma once
 
 #include <slpmt/trace_file.hpp>

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Goal: a trace, replayed, is the run that it was recorded from, on any machine, by any technique; and a file
-// that is not whole, not a trace, or of another version is refused, whatever its bytes say. Method: every
-// figure of the study compared; files cut at every length, and changed with a checksum that fits.
+// Goal: a trace, replayed, is the run that it was recorded from, on any machine, by any technique;
+//           and a file
+// that is not whole, not a trace, or of another version is refused, whatever its bytes say. Method:
+// every figure of the study compared; files cut at every length, and changed with a checksum that
+// fits.
 #include <base/checksum.hpp>
 #include <slpmt/measure.hpp>
 

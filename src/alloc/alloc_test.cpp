@@ -152,7 +152,8 @@ TEST(Allocator, FullPoolSaysSoAndEveryByteComesBack) {
     ::unlink(path.c_str());
 }
 
-/// After an opening, blocks may be freed before the first is asked for, and with it the free chunks: they serve any size.
+/// After an opening, blocks may be freed before the first is asked for, and with it the free
+/// chunks: they serve any size.
 TEST(Allocator, ReopenedPoolThatIsEmptiedServesOtherSizes) {
     const std::string path = fresh_path();
     std::vector<block> blocks;
@@ -181,7 +182,8 @@ TEST(Allocator, ReopenedPoolThatIsEmptiedServesOtherSizes) {
     ::unlink(path.c_str());
 }
 
-/// Regression: a class that had kept a free chunk before the pool was full kept it for as long as the pool was open.
+/// Regression: a class that had kept a free chunk before the pool was full kept it for as long as
+/// the pool was open.
 TEST(Allocator, AFullPoolHasTheChunksThatClassesKept) {
     const std::string path = fresh_path();
     opened o = open_heap(path, 16_MiB, 16_MiB);
@@ -222,7 +224,8 @@ TEST(Allocator, AFullPoolLeavesNothingAtHandUntilMuchOfItIsFree) {
     ::unlink(path.c_str());
 }
 
-/// Regression: threads of a pool that was reopened when it was full kept blocks at hand until one found no room.
+/// Regression: threads of a pool that was reopened when it was full kept blocks at hand until one
+/// found no room.
 TEST(Allocator, AReopenedPoolAtItsEndLeavesNothingAtHandUntilAChunkIsFound) {
     const std::string path = fresh_path();
     {
@@ -245,7 +248,8 @@ TEST(Allocator, AReopenedPoolAtItsEndLeavesNothingAtHandUntilAChunkIsFound) {
 }
 
 // Regression: a refill once gave up after 4096 full chunks and grew the pool with every opening.
-/// A limit below the pool's holds for data, in chunks that are there as in those that growth would bring; not for logs.
+/// A limit below the pool's holds for data, in chunks that are there as in those that growth would
+/// bring; not for logs.
 TEST(Allocator, ALimitOfGrowthHoldsUntilItIsRaised) {
     const std::string path = fresh_path();
     opened o = open_heap(path, 16_MiB, 64_MiB);
@@ -280,7 +284,8 @@ void fill(allocator& heap, thread_cache& cache) {
         heap.durable().publish(b, ignore_dirty);
 }
 
-/// Regression: a pool had 128 extents, and each growth took one. In steps of a chunk it ended at 115 MiB of 256.
+/// Regression: a pool had 128 extents, and each growth took one. In steps of a chunk it ended at
+/// 115 MiB of 256.
 TEST(Allocator, ALimitThatRisesByAChunkEachTimeReachesThePoolsEndOverSeveralOpens) {
     const std::string path = fresh_path();
     constexpr std::uint64_t max = 24_MiB, chunk = 4_KiB;
@@ -305,7 +310,8 @@ TEST(Allocator, ALimitThatRisesByAChunkEachTimeReachesThePoolsEndOverSeveralOpen
     ::unlink(path.c_str());
 }
 
-/// The same of a pool that is opened with a little more each time, and is filled to the end, logs too.
+/// The same of a pool that is opened with a little more each time, and is filled to the end, logs
+/// too.
 TEST(Allocator, AMaximumThatRisesByAChunkWithEachOpenLeavesExtentsForTheFormatsLimit) {
     const std::string path = fresh_path();
     constexpr std::uint64_t chunk = 4_KiB;

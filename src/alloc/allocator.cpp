@@ -281,8 +281,8 @@ slab_state* allocator::next_slab(slab_list& list, unsigned size_class) {
 
 /// A slab chunk of this class whose bits were not read yet, or 0. A chunk that has become free in
 /// the meantime, and so may serve another class or a large block, is passed over. Its bits are
-/// looked at before its entry: a thread that takes the chunk for something else stores the entry first, so a bit of
-/// theirs is never taken for one of this class.
+/// looked at before its entry: a thread that takes the chunk for something else stores the entry
+/// first, so a bit of theirs is never taken for one of this class.
 std::uint64_t allocator::next_unexamined(unsigned size_class) {
     std::scoped_lock held{chunks_};
     auto& waiting = unexamined_[size_class];
@@ -359,7 +359,8 @@ void allocator::return_chunk(slab_list& list, slab_state* slab) {
     delete slab;
 }
 
-/// Returns the wholly free chunks that classes have kept; true when there was one. Requires: no class's lock held.
+/// Returns the wholly free chunks that classes have kept; true when there was one. Requires: no
+/// class's lock held.
 bool allocator::return_kept_chunks() noexcept {
     bool any = false;
     if (!chunks_kept_.exchange(false)) return any;

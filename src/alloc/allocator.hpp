@@ -13,14 +13,16 @@
 //     are read when the chunk is first used. Work per refill is bounded, but for the walk to the
 //     first free chunk after an opening (about 50 ns a chunk).
 // (3) Lock order: slab class, then chunks.
-// (5) Free chunks may be without space on the disk: given back by trim(), in this open or before. They are
-//     in 'holes_', or have one for all that is known, and get their space before they are handed out.
+// (5) Free chunks may be without space on the disk: given back by trim(), in this open or before.
+//     They are in 'holes_', or have one for all that is known, and get their space before they are
+//     handed out.
 // (4) Memory can run out anywhere. Then a free block may stay out of circulation until the pool is
 //     opened again; none is ever handed out twice. Giving back never fails.
-// (6) In a full pool a thread keeps no free blocks at hand, and a class no free chunk. So the blocks that are freed for
-//     one of another size become whole chunks, and runs of chunks, whichever thread frees them. A pool is full when
-//     a thread found no chunks; and when it is opened as long as it may be, until a thread has found some. It stays
-//     full until it grows, or a quarter of it is free: one run that was found says nothing of the next.
+// (6) In a full pool a thread keeps no free blocks at hand, and a class no free chunk. So the
+//     blocks that are freed for one of another size become whole chunks, and runs of chunks,
+//     whichever thread frees them. A pool is full when a thread found no chunks; and when it is
+//     opened as long as it may be, until a thread has found some. It stays full until it grows, or
+//     a quarter of it is free: one run that was found says nothing of the next.
 #pragma once
 
 #include <alloc/heap.hpp>
@@ -76,8 +78,9 @@ public:
     /// A free block for 'bytes', reserved for the caller; offset 0 when the pool is full, or cannot
     /// grow: full() says why. Throws std::bad_alloc, as do find and claim.
     block reserve(thread_cache& cache, std::uint64_t bytes, purpose what = purpose::data);
-    /// The refusal of what reserve() found no room for: how long the pool is, how long it may become, and why it does
-    /// not. Its code is pool_full, or that of the growth that failed otherwise (io_error, limit_reached, truncated …).
+    /// The refusal of what reserve() found no room for: how long the pool is, how long it may
+    /// become, and why it does not. Its code is pool_full, or that of the growth that failed
+    /// otherwise (io_error, limit_reached, truncated …).
     status full(const std::string& what, const std::string& more = {}) const;
     /// Why the pool has not grown when that was last tried; ok when it has, and before.
     status why_full() const;
@@ -90,12 +93,12 @@ public:
     /// volatile state, so that the block can be retracted safely afterwards (1).
     block find(std::uint64_t offset);
 
-    /// Gives the disk space of free chunks back to the file system, a piece at a time; others allocate in
-    /// between. What only logs may use keeps its own. Returns the bytes given back.
+    /// Gives the disk space of free chunks back to the file system, a piece at a time; others
+    /// allocate in between. What only logs may use keeps its own. Returns the bytes given back.
     /// Errors: mode_unavailable (the file system cannot), io_error. Throws std::bad_alloc.
     result<std::uint64_t> trim();
-    /// From here on no chunk behind the pool's first 'bytes' is taken for data. False: the pool does not grow any
-    /// more in any case. Any thread.
+    /// From here on no chunk behind the pool's first 'bytes' is taken for data. False: the pool
+    /// does not grow any more in any case. Any thread.
     bool limit_growth(std::uint64_t bytes);
     std::uint64_t growth_limit() const noexcept { return growth_limit_; }
     /// Bytes of free chunks that are known to have no space on the disk, or may have none.
@@ -119,7 +122,8 @@ private:
         void operator()(void* memory) const noexcept { std::free(memory); }
     };
     struct extent_state {
-        // Per chunk; null: not examined, or no slab. Memory that the system fills with zeros where it is touched.
+        // Per chunk; null: not examined, or no slab. Memory that the system fills with zeros where
+        // it is touched.
         std::unique_ptr<std::atomic<slab_state*>[], free_memory> slabs;
         std::uint64_t scanned = 0; // chunks before this one are known
     };
@@ -164,8 +168,8 @@ private:
     bool return_kept_chunks() noexcept;
     bool is_scarce() const noexcept;
     void take_in_extents();
-    /// Whether free runs, in order, are of known chunks and not adjacent, and no block that is out of
-    /// circulation lies in one.
+    /// Whether free runs, in order, are of known chunks and not adjacent, and no block that is out
+    /// of circulation lies in one.
     bool valid() const noexcept;
     bool valid(const chunk_runs& runs) const noexcept;
     bool has_slab(std::uint64_t offset, std::uint64_t chunks) const noexcept;
@@ -186,8 +190,8 @@ private:
     std::uint64_t holes_known_ = 0;        // chunks in holes_
     std::map<std::uint64_t, std::uint64_t> large_; // large blocks out of circulation whatever their
                                                    // bit says: offset -> bytes
-    // Large blocks that were allocated when the first claim was made, in address order: a log may name
-    // bytes inside of one. No bit of theirs tells.
+    // Large blocks that were allocated when the first claim was made, in address order: a log may
+    // name bytes inside of one. No bit of theirs tells.
     std::vector<block> allocated_large_;
     bool looked_for_large_ = false;
     std::vector<std::vector<std::uint64_t>> unexamined_; // by class: slab chunks, bits not read yet

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Growth: where chunks come from when no free one is at hand, and the refusal of a pool that does not grow.
+// Growth: where chunks come from when no free one is at hand, and the refusal of a pool that does
+// not grow.
 #include <alloc/allocator.hpp>
 #include <base/assert.hpp>
 #include <base/log.hpp>
@@ -25,7 +26,8 @@ bool allocator::limit_growth(std::uint64_t bytes) {
     return !file_->growth_ended();
 }
 
-/// Offset of 'chunks' free neighbours before 'until' in a pool that grows for them if it must, or 0: refused_ says why.
+/// Offset of 'chunks' free neighbours before 'until' in a pool that grows for them if it must, or
+/// 0: refused_ says why.
 /// Requires: chunks_ held.
 std::uint64_t allocator::take_chunks(std::uint64_t chunks, const growth_bound& until) {
     const std::uint64_t found = find_chunks(chunks, until);
@@ -83,8 +85,9 @@ void allocator::take_in_growth() {
     }
 }
 
-/// Keeps why; says so in the log where the next step is not the program's. An error of the disk stays until the pool has
-/// grown: a limit that is met meanwhile is no news. Requires: chunks_ held.
+/// Keeps why; says so in the log where the next step is not the program's. An error of the disk
+/// stays until the pool has grown: a limit that is met meanwhile is no news. Requires: chunks_
+/// held.
 void allocator::note_refused(const status& why) {
     HF_ASSERT_SLOW(held_here(chunks_));
     HF_ASSERT_SLOW(!why.ok());

@@ -111,7 +111,8 @@ public:
         return b.offset - in_chunk(e, b.offset);
     }
     bool bit(std::uint64_t offset) const noexcept;
-    /// Whether the chunk that the slot is in is one of slots of its size. Requires: a slot of the heap.
+    /// Whether the chunk that the slot is in is one of slots of its size. Requires: a slot of the
+    /// heap.
     bool allocates_here(block slot) const noexcept {
         const heap_extent& e = extents_[extent_of(slot.offset)];
         return entry(e, chunk_number(e, slot.offset)).word ==
@@ -212,8 +213,9 @@ public:
     }
 
 private:
-    /// Whether no other block's bit is in the byte of this one's: slots of such a size start at least
-    /// eight granules apart. A plain store then does; a locked operation waits for every flush before it.
+    /// Whether no other block's bit is in the byte of this one's: slots of such a size start at
+    /// least eight granules apart. A plain store then does; a locked operation waits for every
+    /// flush before it.
     static constexpr bool has_byte(block b) noexcept { return b.bytes >= 8 * granule_bytes; }
     static std::atomic_ref<std::uint8_t> byte_of(const heap_extent& e, std::uint64_t g) noexcept {
         return std::atomic_ref(reinterpret_cast<std::uint8_t*>(e.bits)[g / 8]);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Where the extents, chunks and blocks of a pool are, read from the bytes of its file as hostile input.
+// Where the extents, chunks and blocks of a pool are, read from the bytes of its file as hostile
+// input.
 //
 // (1) Nothing is read outside the bytes given: every place is bounded first, and what lies past the
 //     end of a file that was cut reads as zeros.

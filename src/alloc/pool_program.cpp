@@ -113,7 +113,8 @@ class growth final : public pool_program {
     }
 };
 
-/// The last extent becomes longer by a chunk each time, as the limit of growth does: the first time it is begun.
+/// The last extent becomes longer by a chunk each time, as the limit of growth does: the first time
+/// it is begun.
 class lengthening final : public pool_program {
     static constexpr std::uint64_t chunk = 4096;
 
@@ -134,8 +135,8 @@ class lengthening final : public pool_program {
     }
 };
 
-/// Large blocks are freed and their space is given back: what is not free, durably, keeps its content. Then it serves
-/// again.
+/// Large blocks are freed and their space is given back: what is not free, durably, keeps its
+/// content. Then it serves again.
 class trimmed final : public pool_program {
     static constexpr std::size_t bytes = 8192;
     static constexpr std::uint64_t mark = 0x5472'696d'6d65'6421;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Sections that free whole chunks, whose space is given back at any moment by their own thread or another one: what a
-// section that is rolled back, replayed or completed needs is never in a hole. Of each engine, with marks and stores
-// that wait for the next section.
+// Sections that free whole chunks, whose space is given back at any moment by their own thread or
+// another one: what a section that is rolled back, replayed or completed needs is never in a hole.
+// Of each engine, with marks and stores that wait for the next section.
 #include <check/take_over.hpp>
 #include <redo/redo_sections.hpp>
 

@@ -2,8 +2,9 @@
 //
 // Disk space of free chunks, given back and taken again.  (5) of allocator.hpp, docs/internals/allocator.md
 //
-// Nothing about it is stored, but a bit that says so of the pool (feature_holes). What is free is durably so before it is in a free run, so that what a hole reads as is
-// nobody's; and whoever opens a file with holes takes all of its free chunks for such.
+// Nothing about it is stored, but a bit that says so of the pool (feature_holes). What is free is
+// durably so before it is in a free run, so that what a hole reads as is nobody's; and whoever
+// opens a file with holes takes all of its free chunks for such.
 #include <alloc/allocator.hpp>
 #include <base/assert.hpp>
 #include <base/line.hpp>
@@ -60,16 +61,17 @@ std::uint64_t allocator::holes_among(std::uint64_t offset, std::uint64_t chunks)
     return bytes / chunk_bytes;
 }
 
-/// Makes 'chunks' free neighbours before 'end' some that have space, a few more if that is easy. False: there are
-/// none, or the disk has refused, and says why. Requires: chunks_ held.
+/// Makes 'chunks' free neighbours before 'end' some that have space, a few more if that is easy.
+/// False: there are none, or the disk has refused, and says why. Requires: chunks_ held.
 bool allocator::fill_holes(std::uint64_t chunks, std::uint64_t end, status& why) {
     HF_ASSERT_SLOW(held_here(chunks_));
     const std::uint64_t chunk_bytes = heap_.chunk_bytes();
-    // What the disk had no room for it is not asked for again, once for each of thousands of holes: a file system
-    // takes a while to say no, and all who need chunks wait.
+    // What the disk had no room for it is not asked for again, once for each of thousands of holes:
+    // a file system takes a while to say no, and all who need chunks wait.
     std::uint64_t refused = ~std::uint64_t{0};
     for (auto hole = holes_.begin(); hole != holes_.end(); ++hole) {
-        // With what is free around it, holes and others: the first that has room is taken at its start.
+        // With what is free around it, holes and others: the first that has room is taken at its
+        // start.
         std::uint64_t start = hole->first, stop = start + hole->second * chunk_bytes;
         auto after = free_runs_.lower_bound(start);
         if (after != free_runs_.begin())

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Broken contracts stop the process before it writes nonsense to PM. Cheap assertions stay on in
-// release builds; HF_ASSERT_SLOW is for whole-structure checks and for what every store passes: it is on
-// in debug builds, and wherever HF_SLOW_ASSERTIONS is defined (optimised code, checked).
+// release builds; HF_ASSERT_SLOW is for whole-structure checks and for what every store passes: it
+// is on in debug builds, and wherever HF_SLOW_ASSERTIONS is defined (optimised code, checked).
 //
 // What a pool's file holds is judged, and refused, before anything is asserted of it: damage is an
 // error, never a broken contract.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Messages name functions as their sources do. Goal: nobody has to run c++filt on what stopped a program.
+// Messages name functions as their sources do. Goal: nobody has to run c++filt on what stopped a
+// program.
 #include <base/names.hpp>
 
 #include <gtest/gtest.h>
@@ -24,7 +25,8 @@ TEST(Names, OfClosuresSayWhereTheyStand) {
         "_ZN2hf6detail3runIZ4userP4listE3$_0EEDaPKvNS0_8recordedIT_Xlestb0ELj16EEEE";
     ASSERT_TRUE(hf::is_closure(closure));
     EXPECT_FALSE(hf::is_closure("_Z4pushP4listm"));
-    // The exact spelling of the second argument is the demangler's; the closure's place comes first.
+    // The exact spelling of the second argument is the demangler's; the closure's place comes
+    // first.
     EXPECT_EQ(
         std::string(hf::readable_name("_ZN2hf6detail3runIZ4userP4listE3$_0EEDaPKv"))
             .find("user(list*)::"),

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What a thread has of its own until it ends, and has again when it is asked for later still: by destructors of
-// thread_local objects that were made before, by those of pthread keys, and, of the thread that ends the process, by
-// functions given to atexit and by destructors of static objects.
+// What a thread has of its own until it ends, and has again when it is asked for later still: by
+// destructors of thread_local objects that were made before, by those of pthread keys, and, of the
+// thread that ends the process, by functions given to atexit and by destructors of static objects.
 #pragma once
 
 #include <atomic>
@@ -30,8 +30,8 @@ private:
     };
     static T& make() {
         auto made = std::make_unique<T>();
-        // Where those of thread_local objects have run, the destructors of keys do still, once more for what they
-        // themselves make.
+        // Where those of thread_local objects have run, the destructors of keys do still, once more
+        // for what they themselves make.
         static const late_key late;
         note_in_key(made.get());
         if (!ended_) {
@@ -45,7 +45,8 @@ private:
         if (has_key_) (void)::pthread_setspecific(key_, made);
     }
 
-    /// Goes with the library that this is in: a thread that ends later must not be sent there, and keys are few.
+    /// Goes with the library that this is in: a thread that ends later must not be sent there, and
+    /// keys are few.
     struct late_key {
         late_key() noexcept {
             has_key_ = ::pthread_key_create(&key_, [](void*) { drop(); }) == 0;

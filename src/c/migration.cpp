@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// hf::migration for C: the function that migrates gets it, and the pool, behind pointers that end with it.
+// hf::migration for C: the function that migrates gets it, and the pool, behind pointers that end
+// with it.
 #include <c/pool_handle.hpp>
 
 #include <holdfast/migration.hpp>

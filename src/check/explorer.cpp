@@ -359,8 +359,9 @@ bool explorer::leaf(frame& f, const legal_set& legal) {
     return close_some(f, legal, v.state);
 }
 
-/// Closes what recovery has recovered, of recoveries after as many failures as there may be one in so many (8), in the
-/// ways that there are in turn; after a kill, of which there is one an event, every one.
+/// Closes what recovery has recovered, of recoveries after as many failures as there may be one in
+/// so many (8), in the ways that there are in turn; after a kill, of which there is one an event,
+/// every one.
 bool explorer::close_some(frame& f, const legal_set& legal, outcome state) {
     const unsigned one_in = options_.close_one_in;
     if (one_in == 0 || f.level + 1 != options_.depth || f.closed) return true;

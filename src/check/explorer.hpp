@@ -17,9 +17,10 @@
 //     lines in each older content alone, not in every combination: the checksum tells all of those
 //     from the whole one. Option 'every_combination' turns this off.
 //
-// (5) Memory holds the oldest content of what is undecided: code that is not watched reads that, one
-//     possible content, where the choices say otherwise. With the newest ones instead the outcome
-//     must be the same, or something is read unseen: tried once for each failure of the run.
+// (5) Memory holds the oldest content of what is undecided: code that is not watched reads that,
+//     one possible content, where the choices say otherwise. With the newest ones instead the
+//     outcome must be the same, or something is read unseen: tried once for each failure of the
+//     run.
 //
 // (6) The first failure may also be a kill: recovery then finds all that had been stored, but what
 //     had not been flushed has not persisted for that, and the failure of the power that follows
@@ -29,10 +30,10 @@
 // (7) What a state costs does not grow with memory: lines that nobody has stored to have no part in
 //     it. Below, a line is its number among those touched.
 //
-// (8) Who recovers a pool may also close it, and then the power fails: what it has vouched for must be
-//     there. Recovery is run once more for that, with the choices that it had and the first of
-//     whatever the close has to choose; this is the last failure of a chain, and comes after as many as
-//     'depth' allows. The run itself may end with a close, too.
+// (8) Who recovers a pool may also close it, and then the power fails: what it has vouched for must
+//     be there. Recovery is run once more for that, with the choices that it had and the first of
+//     whatever the close has to choose; this is the last failure of a chain, and comes after as
+//     many as 'depth' allows. The run itself may end with a close, too.
 //
 // Recovery may die: signals, broken contracts and runs without end are verdicts, not the end.
 #pragma once
@@ -61,8 +62,9 @@ enum class event_kind : std::uint8_t {
     closed // what was open is closed, and vouched for (8)
 };
 
-/// What recovery ends with (8): with nothing; with a close of what it has recovered, without a seal, at once or after
-/// operations that went on from there; with a close that seals, after those if there are any.
+/// What recovery ends with (8): with nothing; with a close of what it has recovered, without a
+/// seal, at once or after operations that went on from there; with a close that seals, after those
+/// if there are any.
 enum class closing : std::uint8_t { never, at_once, after_more, sealed };
 
 struct trace_event {
@@ -142,8 +144,8 @@ struct explore_options {
     bool every_combination = false; // (4)
     enum class failure : std::uint8_t { any, power, kill };
     failure first = failure::any; // of two and more in a row: power: nor is one alone a kill (6)
-    // (8): of the recoveries after 'depth' failures one in so many is closed, and every one of a kill; 0: none. 'goes_on':
-    // operations may come before the close. 'seals': it may leave a seal.
+    // (8): of the recoveries after 'depth' failures one in so many is closed, and every one of a
+    // kill; 0: none. 'goes_on': operations may come before the close. 'seals': it may leave a seal.
     unsigned close_one_in = 0;
     bool goes_on = false, seals = false;
     bool kills_every_way = false; // else in the ways that there are in turn
@@ -175,8 +177,8 @@ public:
     unsigned failures_before() const noexcept;
     /// The last of them was one of the process alone (6).
     bool killed() const noexcept;
-    /// What 'recover' shall end with this time (8). Before it closes anything it says by wants() what
-    /// it has shown; afterwards it calls closed().
+    /// What 'recover' shall end with this time (8). Before it closes anything it says by wants()
+    /// what it has shown; afterwards it calls closed().
     closing closes() const noexcept { return closing_; }
     void closed();
     /// Whether what 'recover' finds has been closed, so that there is nothing to recover.

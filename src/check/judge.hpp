@@ -42,8 +42,8 @@ public:
                                    const std::map<hf::check::outcome, std::string>& known,
                                    const used_chunks* used = nullptr);
 
-    /// Empty when the pool in 'memory', which has been closed and not opened since, has a seal that holds:
-    /// of this header, these lanes, these blocks.
+    /// Empty when the pool in 'memory', which has been closed and not opened since, has a seal that
+    /// holds: of this header, these lanes, these blocks.
     static std::string broken_seal(std::span<const std::byte> memory);
 
 private:

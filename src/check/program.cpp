@@ -417,8 +417,8 @@ void checking::explore_random_schedules(explorer& explore) {
     }
 }
 
-/// Of the recoveries after so many failures, how many are closed: the more where they are few beside what
-/// follows, else so few that they cost a part of the rest only.
+/// Of the recoveries after so many failures, how many are closed: the more where they are few
+/// beside what follows, else so few that they cost a part of the rest only.
 unsigned checking::close_one_in(unsigned depth) const {
     if (!options_.closes || changed_by_looks_) return 0;
     const bool few = depth < options_.explore.depth;

@@ -42,8 +42,9 @@ std::string listed_json(const std::string& name, unsigned threads);
 /// A violation as --replay takes it: "17:0,2/5:1", failures in a row, each with the event it came
 /// after and the choices made in the recovery that followed; with several threads after the
 /// schedule of the run: "0,12,40@17:0,2/5:1". "17.2:": after two words of a store that fails in
-/// parts. "k17:": the process was killed, and the power did not fail. "c120:", "m120:": what had been
-/// recovered was closed before, at once or after more operations; "s120:": with a seal. "0.1,12.2@": the first thread and the number of the ring, the switch and its steps.
+/// parts. "k17:": the process was killed, and the power did not fail. "c120:", "m120:": what had
+/// been recovered was closed before, at once or after more operations; "s120:": with a seal.
+/// "0.1,12.2@": the first thread and the number of the ring, the switch and its steps.
 std::string replay_text(const checked_program& checked, const hf::check::violation& v);
 /// What 'text' replays. Errors: 'failures' is empty when it says nothing such.
 struct replay_asked {

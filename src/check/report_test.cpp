@@ -323,7 +323,8 @@ struct number_again : one_fault {
     unsigned after;
 };
 
-/// The sum in 'last' is found again after every failure, and nothing makes it durable but that, if it does.
+/// The sum in 'last' is found again after every failure, and nothing makes it durable but that, if
+/// it does.
 struct found_again : one_fault {
     found_again(bool when_wrong_only, bool goes_on)
         : wrong_only(when_wrong_only), after(goes_on ? 1 : 0) {}

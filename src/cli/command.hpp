@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Command lines: a program's options and subcommands, and where their values go. CLI11 reads them: command.cpp alone
-// includes it, because it takes longer to compile than most programs that use it.
+// Command lines: a program's options and subcommands, and where their values go. CLI11 reads them:
+// command.cpp alone includes it, because it takes longer to compile than most programs that use it.
 #pragma once
 
 #include <cstdint>
@@ -66,7 +66,8 @@ class command {
 public:
     explicit command(CLI::App* of) : of_(of) {}
 
-    /// 'names' are like "-p,--port"; without a dash a place among the words. "!--name" sets a flag to false.
+    /// 'names' are like "-p,--port"; without a dash a place among the words. "!--name" sets a flag
+    /// to false.
     option flag(const char* names, bool& to, const char* what = "") const;
     option count(const char* names, int& to, const char* what) const;
     option value(const char* names, std::string& to, const char* what = "") const;

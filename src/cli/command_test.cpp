@@ -8,7 +8,8 @@
 namespace hf::cli {
 namespace {
 
-/// What a program with one option of each kind makes of its words; the status it ends with, if it does.
+/// What a program with one option of each kind makes of its words; the status it ends with, if it
+/// does.
 struct read_words {
     explicit read_words(std::vector<std::string> words) {
         const program app("a test", "test");

@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Whether a pending section of engine clobber can be rolled back (section/roll_back.hpp) instead of run again.
+// Whether a pending section of engine clobber can be rolled back (section/roll_back.hpp) instead of
+// run again.
 //
-// (1) Every byte that it overwrites is in the log: inputs as old_bytes records, everything else that is not fresh as
-//     overwritten ones.
+// (1) Every byte that it overwrites is in the log: inputs as old_bytes records, everything else
+//     that is not fresh as overwritten ones.
 // (2) Overwritten records are kept ones: in the log before their store is made, but no fence is
 //     between them. So they are whole whenever the caches outlive the failure (persistence domains
 //     process and eADR), and in ADR when the process alone has died. After a failure of the machine
-//     the record of a store that persisted may be missing: then it is not known whether rolling back is
-//     complete, and unless salvage asks for what there is they are not read at all.
-// (3) Whether pending sections kept what they overwrote is in the header (engine_marks::drop_bytes): a pool may have
-//     been left open by a build, or with an option, that does not.
+//     the record of a store that persisted may be missing: then it is not known whether rolling
+//     back is complete, and unless salvage asks for what there is they are not read at all.
+// (3) Whether pending sections kept what they overwrote is in the header
+//     (engine_marks::drop_bytes): a pool may have been left open by a build, or with an option,
+//     that does not.
 // (4) A finished section is not pending to a failure that (2) can roll back: its mark is stored,
 //     if not yet durable.
 #pragma once

@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Sections of engine clobber: the begin record names the function and its arguments, inputs are logged before they are
-// overwritten, and recovery runs a pending section again (re_execution.hpp).
+// Sections of engine clobber: the begin record names the function and its arguments, inputs are
+// logged before they are overwritten, and recovery runs a pending section again (re_execution.hpp).
 //
-// (1) An input is in the log, durably, before the section overwrites it: the compiler calls hf_clobber_log.
-// (2) The old bytes of whatever else is overwritten in place are in the log ahead of the store, in program order and
-//     without a fence: only rolling back needs them (kept_bytes.hpp). Where the log has no room for them it says so.
-// (3) A section that has happened may be run again until its mark is durable, with the same result: it leaves the mark
-//     out where no other thread would depend on it (section/commit_marks.hpp, 2).
-// (4) What a section read from volatile memory is in the log before its first store (hf::vlog_preserve).
+// (1) An input is in the log, durably, before the section overwrites it: the compiler calls
+//     hf_clobber_log.
+// (2) The old bytes of whatever else is overwritten in place are in the log ahead of the store, in
+//     program order and without a fence: only rolling back needs them (kept_bytes.hpp). Where the
+//     log has no room for them it says so.
+// (3) A section that has happened may be run again until its mark is durable, with the same result:
+//     it leaves the mark out where no other thread would depend on it (section/commit_marks.hpp,
+//     2).
+// (4) What a section read from volatile memory is in the log before its first store
+//     (hf::vlog_preserve).
 #pragma once
 
 #include <clobber/engine.hpp>
@@ -24,7 +28,8 @@ class re_execution;
 /// What a re-execution asks of the protocol, whichever the medium.
 class taken_up {
 public:
-    /// Goes on with a pending section, whose inputs are restored; 'first', which outlives it, knows its log.
+    /// Goes on with a pending section, whose inputs are restored; 'first', which outlives it, knows
+    /// its log.
     virtual void take_up(const pending_section& from, re_execution& first) = 0;
     /// Ends it, durably.
     virtual void complete() = 0;

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A pending section run again (Clobber §4.3). Its function is called with the arguments that it had,
-// is given the blocks that it was given and reads the bytes that it preserved, in the same order, and
-// goes on where the first run ended.
+// A pending section run again (Clobber §4.3). Its function is called with the arguments that it
+// had, is given the blocks that it was given and reads the bytes that it preserved, in the same
+// order, and goes on where the first run ended.
 //
-// (1) The run makes what the first run made, and checks that it does: a function that asks for other
-//     blocks or preserves other bytes has diverged, and ends the process (or the guarded run).
+// (1) The run makes what the first run made, and checks that it does: a function that asks for
+//     other blocks or preserves other bytes has diverged, and ends the process (or the guarded
+//     run).
 // (2) A run that cannot go on, and has stored nothing in place, ends as if the section had never
 //     begun: it jumps back to run(), out of whatever the function was doing.
 #pragma once
@@ -57,7 +58,8 @@ private:
 
 class re_execution {
 public:
-    /// Takes the section up in 'work'. All three outlive the run. Requires: its inputs are restored.
+    /// Takes the section up in 'work'. All three outlive the run. Requires: its inputs are
+    /// restored.
     re_execution(section& work, pending_section& pending);
 
     /// Runs the function, for as long as the pool's options allow, and commits: true; or discards

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// HF_ENGINES is HF_ENGINE(name) of each engine that this build links, in the table's order (src/CMakeLists.txt).
+// HF_ENGINES is HF_ENGINE(name) of each engine that this build links, in the table's order
+// (src/CMakeLists.txt).
 #include <holdfast/engines.hpp>
 
 #define HF_ENGINE(name)                                                                            \

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What the table says of engines (holdfast/abi/engines.def) is what they do. Of JUSTDO's and SIMPO's builds,
-// whose sections and calls lie in blocks of their own: src/justdo/refusal_test.cpp, src/simpo/refusal_test.cpp.
+// What the table says of engines (holdfast/abi/engines.def) is what they do. Of JUSTDO's and
+// SIMPO's builds, whose sections and calls lie in blocks of their own: src/justdo/refusal_test.cpp,
+// src/simpo/refusal_test.cpp.
 #include <base/engines.hpp>
 #include <open/engine.hpp>
 #include <open/pool_impl.hpp>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What engine justdo gives pool::open. Its sections are in no lane: they are its own state, found by
-// inspect(), and resumed when everything else is recovered.
+// What engine justdo gives pool::open. Its sections are in no lane: they are its own state, found
+// by inspect(), and resumed when everything else is recovered.
 #include <base/assert.hpp>
 #include <justdo/engine.hpp>
 #include <justdo/threads.hpp>
@@ -27,8 +27,8 @@ private:
     options how_;
 };
 
-/// Two threads may have been allocating in one fresh chunk: the bit of either may stand there alone, so none
-/// of them is claimed before all are withdrawn.
+/// Two threads may have been allocating in one fresh chunk: the bit of either may stand there
+/// alone, so none of them is claimed before all are withdrawn.
 void justdo_engine::withdraw(pool::impl& in) const {
     superblock* const super = superblock_of(*in.file);
     if (super == nullptr) return;
@@ -42,14 +42,15 @@ void justdo_engine::withdraw(pool::impl& in) const {
     }
 }
 
-/// Threads' blocks are allocated, what their sections allocate is, what they free is nobody's yet. Sections that
-/// are given up are none any more.
+/// Threads' blocks are allocated, what their sections allocate is, what they free is nobody's yet.
+/// Sections that are given up are none any more.
 status justdo_engine::settle(pool::impl& in) const {
     superblock* const super = superblock_of(*in.file);
     if (super == nullptr) return {};
     const hf::medium pm = in.file->medium();
     const bool given_up = in.file->was_clean() || in.recovery == recovery_policy::roll_back;
-    // A process that was killed may only have stored the words: durable before their blocks are settled.
+    // A process that was killed may only have stored the words: durable before their blocks are
+    // settled.
     pm.persist(super, in.file->shape().chunk_bytes);
     for (std::uint64_t& offset : thread_words(*super)) {
         if (offset == 0) continue;

@@ -4,21 +4,25 @@
 //
 //   root_words::anchor ──> superblock, then offsets of blocks        (one chunk of the heap)
 //                                                    └──> thread_block, then frames
-//                                                            ├──> more_head, then places of locks ──> …
-//                                                            └──> more_head, then frames ──> …
+//                                                            ├──> more_head, then places of locks
+//                                                            ──> … └──> more_head, then frames ──>
+//                                                            …
 //   frame = frame_head, then what its function keeps there                 (each at a line)
 //
-// (1) A section is open if and only if the thread's program counter is not 0. Then its active entry, its
-//     frames down to its depth, and its lock log are whole, and say how it goes on.
-// (2) Program counter and entries are one line, and what is stored first in a line persists first. An entry
-//     is whole when the program counter makes it active, and then only loses its 'before_too'.
-// (3) Doing an entry again does no harm, nor does doing first the one before it, where the active one says
-//     that this may not have persisted ('before_too'): it stops saying so before that one is written over.
-// (4) A lock that may be held is intended by a thread; but for one that frees itself. One that is owned
-//     by a thread's open section is held for it, and owned exclusively by no other. What is owned by a thread
-//     without an open section means nothing.
-// (5) A block that a thread's block has grown by reads as more_head, and zeros, before a word names it. The word is durable
-//     before the block is allocated. It stays the thread's for good, for sections to come.
+// (1) A section is open if and only if the thread's program counter is not 0. Then its active
+//     entry, its frames down to its depth, and its lock log are whole, and say how it goes on.
+// (2) Program counter and entries are one line, and what is stored first in a line persists first.
+//     An entry is whole when the program counter makes it active, and then only loses its
+//     'before_too'.
+// (3) Doing an entry again does no harm, nor does doing first the one before it, where the active
+//     one says that this may not have persisted ('before_too'): it stops saying so before that one
+//     is written over.
+// (4) A lock that may be held is intended by a thread; but for one that frees itself. One that is
+//     owned by a thread's open section is held for it, and owned exclusively by no other. What is
+//     owned by a thread without an open section means nothing.
+// (5) A block that a thread's block has grown by reads as more_head, and zeros, before a word names
+//     it. The word is durable before the block is allocated. It stays the thread's for good, for
+//     sections to come.
 #pragma once
 
 #include <base/line.hpp>
@@ -81,8 +85,8 @@ inline std::uint64_t stored_bytes(const log_entry& e) noexcept {
 }
 static_assert(sizeof(log_entry) == 24 && std::is_trivially_copyable_v<log_entry>);
 
-/// Of an overlapping copy, piece by piece: where the piece came from, and what is left behind it. Pieces
-/// are taken from the front where the copy goes down, else from the end.
+/// Of an overlapping copy, piece by piece: where the piece came from, and what is left behind it.
+/// Pieces are taken from the front where the copy goes down, else from the end.
 struct move_rest {
     std::uint64_t value; // [bytes of the piece:16][its offset:48]
     std::uint64_t extra; // [from the end:1][bytes left:63]
@@ -173,8 +177,8 @@ struct frame_head {
     std::uint64_t function_id;
     std::uint64_t function_version;
     std::uint64_t bytes; // of the frame, this head included: a multiple of lines
-    // While another frame is above it: [number of the block where that one lies first:40][snapshot and resume point of
-    // this function:24]. 0: it lies right behind this one.
+    // While another frame is above it: [number of the block where that one lies first:40][snapshot
+    // and resume point of this function:24]. 0: it lies right behind this one.
     std::uint64_t call_place;
     std::uint64_t constants; // hash of where the constants lie whose addresses it may hold; 0: none
     std::uint64_t reserved[3]; // zero

@@ -23,9 +23,10 @@ std::span<std::uint64_t> thread_words(superblock& super) noexcept {
     return {reinterpret_cast<std::uint64_t*>(&super + 1), super.threads_max};
 }
 
-/// The blocks that a thread's has grown by, as far as they are sound; what is wrong with the next one, if anything is. Each
-/// says whose it is and which in the chain: so a chain ends. 'before': how many blocks were found in others, which
-/// is bounded, too, where threads' words name one block again and again.
+/// The blocks that a thread's has grown by, as far as they are sound; what is wrong with the next
+/// one, if anything is. Each says whose it is and which in the chain: so a chain ends. 'before':
+/// how many blocks were found in others, which is bounded, too, where threads' words name one block
+/// again and again.
 static std::string read_chain(const pool::impl& in, std::uint64_t thread, std::uint64_t first,
                               std::uint64_t magic, std::size_t before,
                               std::vector<const more_head*>& out) {
@@ -125,8 +126,8 @@ public:
         return ownerships();
     }
 
-    /// Whether there is such a lock, which can be reset. `holdfast repair --roll-back`, which has no kinds of locks, leaves
-    /// that to the program that has.
+    /// Whether there is such a lock, which can be reset. `holdfast repair --roll-back`, which has
+    /// no kinds of locks, leaves that to the program that has.
     status intention(std::uint64_t word) const {
         const bool repairs = in_.salvage && in_.recovery == recovery_policy::roll_back;
         status found = lock(word, "intended", repairs);
@@ -430,7 +431,8 @@ void warn(pool::impl& in, const status& why) {
                               in.file->path(), why.what()));
 }
 
-/// Ends the chain that begins at 'first' before its first unsound block. Returns the blocks that are left.
+/// Ends the chain that begins at 'first' before its first unsound block. Returns the blocks that
+/// are left.
 std::vector<const more_head*> cut_chain(pool::impl& in, std::uint64_t thread, std::uint64_t& first,
                                         std::uint64_t magic) {
     std::vector<const more_head*> sound;
@@ -441,8 +443,8 @@ std::vector<const more_head*> cut_chain(pool::impl& in, std::uint64_t thread, st
     return sound;
 }
 
-/// Ends the section that the thread has open. The locks that it may have taken are reset when the engine takes the pool
-/// up: it forgets those alone that cannot be.
+/// Ends the section that the thread has open. The locks that it may have taken are reset when the
+/// engine takes the pool up: it forgets those alone that cannot be.
 void give_up(pool::impl& in, std::uint64_t offset) {
     auto& block = *static_cast<thread_block*>(in.at(offset));
     const hf::medium pm = in.file->medium();

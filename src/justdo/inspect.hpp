@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What engine justdo has left in a pool, read as hostile input: bounded before anything is done with it.
+// What engine justdo has left in a pool, read as hostile input: bounded before anything is done
+// with it.
 #pragma once
 
 #include <justdo/format.hpp>
@@ -17,12 +18,13 @@ superblock* superblock_of(const pool_file& file) noexcept;
 /// Offsets of threads' blocks, in the order of their words; 0 where there is none.
 std::span<std::uint64_t> thread_words(superblock& super) noexcept;
 
-/// The blocks that the engine keeps its own state in: no section stores there, but to its frames. Requires: threads' words
-/// name blocks of the heap.
+/// The blocks that the engine keeps its own state in: no section stores there, but to its frames.
+/// Requires: threads' words name blocks of the heap.
 class own_blocks {
 public:
     explicit own_blocks(const pool::impl& in);
-    /// Whether these bytes are among them, and not in the frames of the thread whose block is at 'thread'.
+    /// Whether these bytes are among them, and not in the frames of the thread whose block is at
+    /// 'thread'.
     bool meet(std::uint64_t offset, std::uint64_t bytes, std::uint64_t thread) const noexcept;
 
 private:

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Engine justdo: sections as a compiler would leave them (justdo/test_support.hpp), in every persistence domain.
-// Transfers under two locks, with one thread and with two that go in opposite directions; a list under a lock
-// that does not free itself; a recursion; copies that overlap. Two threads' sections may be pending together,
-// of this engine, and are resumed in either order, or one of them of engine clobber.
+// Engine justdo: sections as a compiler would leave them (justdo/test_support.hpp), in every
+// persistence domain. Transfers under two locks, with one thread and with two that go in opposite
+// directions; a list under a lock that does not free itself; a recursion; copies that overlap. Two
+// threads' sections may be pending together, of this engine, and are resumed in either order, or
+// one of them of engine clobber.
 #include "justdo_sections.hpp"
 #include <justdo/test_support.hpp>
 
@@ -107,8 +108,8 @@ public:
 struct branch {
     by_hand::account accounts[3];
 };
-/// From the first account to the second, while the other thread moves on to the third what it has there: each may
-/// be cut short with a lock of its own, and want the other's.
+/// From the first account to the second, while the other thread moves on to the third what it has
+/// there: each may be cut short with a lock of its own, and want the other's.
 class chain final : public justdo_program {
 public:
     using justdo_program::crash_program;
@@ -152,7 +153,8 @@ struct alignas(64) two_lists {
     } of[2];
 };
 /// Each thread pushes on a list of its own: nothing but the allocator is shared, and a chunk that
-/// both fill first. Or the first one pops, and what it frees is nobody's before its section has gone on.
+/// both fill first. Or the first one pops, and what it frees is nobody's before its section has
+/// gone on.
 template <bool Pop> class apart final : public justdo_program {
 public:
     using justdo_program::crash_program;
@@ -176,8 +178,8 @@ public:
     }
 };
 
-/// The same, where the second thread's section is one of engine clobber: run again, it takes a block
-/// before the first one's section has gone on.
+/// The same, where the second thread's section is one of engine clobber: run again, it takes a
+/// block before the first one's section has gone on.
 class beside_clobber final : public justdo_program {
 public:
     using justdo_program::crash_program;
@@ -226,7 +228,8 @@ private:
     [[maybe_unused]] static inline const bool registered = (hf_txfunc_register(&push_again), true);
 };
 
-/// Sections of engine redo before and behind, under the same locks: their logs stand for their stores until the next one's.
+/// Sections of engine redo before and behind, under the same locks: their logs stand for their
+/// stores until the next one's.
 class behind_redo final : public justdo_program {
 public:
     using justdo_program::crash_program;
@@ -272,7 +275,8 @@ private:
                                       "by_hand",      nullptr, 0,    nullptr};
 };
 
-/// A lock that does not settle marks itself, in memory of which the log of a section of engine redo has the sum.
+/// A lock that does not settle marks itself, in memory of which the log of a section of engine redo
+/// has the sum.
 class lock_in_redos final : public justdo_program {
 public:
     using justdo_program::crash_program;
@@ -305,8 +309,9 @@ private:
                                       "by_hand",      nullptr, 0,    nullptr};
 };
 
-/// Sections with more locks than a thread's own block has places for: the lock log grows, twice, and its growth is used
-/// at once. Two threads' logs may be growing when they are cut short, or one waits for a lock of the other's.
+/// Sections with more locks than a thread's own block has places for: the lock log grows, twice,
+/// and its growth is used at once. Two threads' logs may be growing when they are cut short, or one
+/// waits for a lock of the other's.
 class grips final : public justdo_program {
 public:
     grips(hf::justdo::variant how, unsigned threads) : justdo_program(how, threads) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What crash programs of engine justdo have in common: a small pool, in every persistence domain; the engine's
-// own blocks are reachable.
+// What crash programs of engine justdo have in common: a small pool, in every persistence domain;
+// the engine's own blocks are reachable.
 #pragma once
 
 #include <justdo/inspect.hpp>

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Goal: a section that is stopped at any of its points ends, after the next open, as if it had not been;
-// many at a time do, whoever waits for whom; what cannot be resumed is refused in words. Method: functions as
-// a compiler would leave them (test_support.hpp), stopped by a jump out of their thread, the pool let
-// go of as a crash would.
+// Goal: a section that is stopped at any of its points ends, after the next open, as if it had not
+//           been;
+// many at a time do, whoever waits for whom; what cannot be resumed is refused in words. Method:
+// functions as a compiler would leave them (test_support.hpp), stopped by a jump out of their
+// thread, the pool let go of as a crash would.
 #include <justdo/test_support.hpp>
 #include <open/pool_impl.hpp>
 
@@ -187,8 +188,8 @@ TEST_P(Justdo, OverlappingCopiesAreThoseOfMemmove) {
     EXPECT_EQ(std::memcmp(model, r->words.word, sizeof model), 0);
 }
 
-/// Sixteen sections and more, each waiting for the next one's account: each transfer holds its first lock, and
-/// wants what another interrupted one holds.
+/// Sixteen sections and more, each waiting for the next one's account: each transfer holds its
+/// first lock, and wants what another interrupted one holds.
 TEST_P(Justdo, ManyInterruptedSectionsThatWaitForEachOtherAllEnd) {
     for (const unsigned sections : {16U, 33U}) {
         pool p = open();
@@ -207,7 +208,8 @@ TEST_P(Justdo, ManyInterruptedSectionsThatWaitForEachOtherAllEnd) {
     }
 }
 
-/// The store that made the lock may be lost with the step that took it, and is made again: before the lock is taken.
+/// The store that made the lock may be lost with the step that took it, and is made again: before
+/// the lock is taken.
 TEST_P(Justdo, ALockThatWasJustMadeIsHeldWhereTheSectionGoesOn) {
     pool p = open();
     auto* r = p.root<root>();

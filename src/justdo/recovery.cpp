@@ -81,7 +81,8 @@ status thread::settle_held() {
         if (s.ok()) blocks.publish(b, flushed); // it may only be stored
         return s;
     }
-    // Its chunk may have been looked at when it was allocated yet, for a claim of another's: then it is taken already.
+    // Its chunk may have been looked at when it was allocated yet, for a claim of another's: then
+    // it is taken already.
     const bool taken = pool_->blocks.find(b.offset).bytes == b.bytes;
     blocks.retract(b, flushed);
     if (taken || pool_->blocks.claim(b)) return {};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Sections that recurse, of engines justdo and ido: a tree is built, summed and added to, each call with a frame
-// of its own.
+// Sections that recurse, of engines justdo and ido: a tree is built, summed and added to, each call
+// with a frame of its own.
 #include <holdfast/alloc.hpp>
 #include <holdfast/author/crash.hpp>
 #include <holdfast/engines.hpp>

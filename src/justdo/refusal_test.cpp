@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Goal: a section that this build cannot resume is refused in words that say which build can and what else there
-// is, with the file untouched; giving it up opens the pool, and nothing is lost but that section. Method: a pool
-// left by a thread that died in a section, its bytes changed as another build would have left them.
+// Goal: a section that this build cannot resume is refused in words that say which build can and
+//           what else there
+// is, with the file untouched; giving it up opens the pool, and nothing is lost but that section.
+// Method: a pool left by a thread that died in a section, its bytes changed as another build would
+// have left them.
 #include <justdo/inspect.hpp>
 #include <justdo/registered.hpp>
 #include <justdo/room.hpp>
@@ -107,8 +109,8 @@ protected:
         ASSERT_EQ(::truncate(path_.c_str(), static_cast<off_t>(file.size())), 0);
     }
     void put_back() { put_back(good_); }
-    /// Each with every bit turned, and as what a careless reader would take for a small number, none, or the
-    /// farthest place. How often the pool was refused, and how often opened.
+    /// Each with every bit turned, and as what a careless reader would take for a small number,
+    /// none, or the farthest place. How often the pool was refused, and how often opened.
     std::pair<std::size_t, std::size_t> try_every_bit_of(const std::vector<std::uint64_t>& places) {
         std::size_t refused = 0, resumed = 0;
         for (const std::uint64_t at : places) {
@@ -267,7 +269,8 @@ TEST_F(JustdoRefusal, AMutexThatCannotStandThereIsCorrupt) {
     expect_refused(errc::corrupt, {"owned lock", way_out});
 }
 
-/// So `holdfast repair`, which has no kinds but the library's: the lock waits for a program that has its own.
+/// So `holdfast repair`, which has no kinds but the library's: the lock waits for a program that
+/// has its own.
 TEST_F(JustdoRefusal, AKindOfLockThatNobodyRegisteredIsLeftToItsProgramBySalvage) {
     leave_open(2);
     const std::uint64_t at =
@@ -340,8 +343,8 @@ TEST_F(JustdoRefusal, ACopyOntoItselfIsCorrupt) {
     expect_refused(errc::corrupt, {"log entry", way_out});
 }
 
-/// The words that say where a section goes on: of the superblock, of the thread's log and locks, of the heads of its
-/// frames.
+/// The words that say where a section goes on: of the superblock, of the thread's log and locks, of
+/// the heads of its frames.
 TEST_F(JustdoRefusal, AnyBitOfAnyWordIsResumedOrRefusedAndNothingElse) {
     leave_open(8, [](root& r) { total(&r.words, 2); }); // in frames of add(), called by total()
     good_ = bytes();
@@ -370,7 +373,8 @@ TEST_F(JustdoRefusal, AnyBitOfAnyWordIsResumedOrRefusedAndNothingElse) {
               100U); // words that count for nothing there: reserved ones, the other entry's
 }
 
-/// The same for what a thread's block has grown by: the words that name it, the heads, places and frames that are there.
+/// The same for what a thread's block has grown by: the words that name it, the heads, places and
+/// frames that are there.
 TEST_F(JustdoRefusal, AnyBitOfWhatALogHasGrownByIsResumedOrRefused) {
     justdo::places_in_use = {.own = 2, .more = 1};
     const auto words_of_chain = [&](std::uint64_t word, std::size_t bytes) {
@@ -429,8 +433,8 @@ TEST_F(JustdoRefusal, AChainThatLeadsIntoItselfOrToAnotherThreadIsRefused) {
     expect_refused(errc::corrupt, {"has grown by", way_out});
 }
 
-/// Salvage opens a copy whatever is wrong with a chain. Its locks are free, sections run, and grow, and what they do is
-/// there when their process has been killed.
+/// Salvage opens a copy whatever is wrong with a chain. Its locks are free, sections run, and grow,
+/// and what they do is there when their process has been killed.
 TEST_F(JustdoRefusal, SalvageWorksOnWhateverStandsInWhatALogHasGrownBy) {
     justdo::places_in_use = {.own = 2, .more = 1};
     std::size_t resumed = 0, given_up = 0;
@@ -493,8 +497,8 @@ TEST_F(JustdoRefusal, SalvageWorksOnWhateverStandsInWhatALogHasGrownBy) {
     EXPECT_GT(given_up, 100U);
 }
 
-/// A recursion without end takes all of the pool, and ends the process. The next open cannot complete it either: which says so, and can
-/// give it up.
+/// A recursion without end takes all of the pool, and ends the process. The next open cannot
+/// complete it either: which says so, and can give it up.
 TEST_F(JustdoRefusal, ARecursionWithoutEndSaysHowDeepItIsAndLeavesAPoolThatCanBeOpened) {
     hf_justdo_register(&deep_function);
     EXPECT_DEATH(

@@ -19,8 +19,9 @@ namespace {
 
 struct functions {
     std::mutex lock;
-    // Of one identifier there may be several, each with its version, or with its constants elsewhere: static functions
-    // of one name, inline functions of several libraries, one of which may be unloaded.
+    // Of one identifier there may be several, each with its version, or with its constants
+    // elsewhere: static functions of one name, inline functions of several libraries, one of which
+    // may be unloaded.
     std::multimap<std::uint64_t, const hf_justdo_function*> by_id;
 };
 functions& known() {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What this build has registered: functions whose sections resume, by identifier, and kinds of locks.
+// What this build has registered: functions whose sections resume, by identifier, and kinds of
+// locks.
 #pragma once
 
 #include <holdfast/abi/justdo_abi.h>
@@ -14,8 +15,8 @@ inline std::uint64_t layout_of(const hf_justdo_function& f) noexcept {
     return f.constants != nullptr ? f.constants->layout : 0;
 }
 
-/// The function that has this identifier, version and layout; else one that has the identifier, with this version if there
-/// is one, so that it can be named; else null.
+/// The function that has this identifier, version and layout; else one that has the identifier,
+/// with this version if there is one, so that it can be named; else null.
 const hf_justdo_function* find_function(std::uint64_t id, std::uint64_t version,
                                         std::uint64_t layout) noexcept;
 

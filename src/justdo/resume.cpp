@@ -44,8 +44,9 @@ struct common {
     std::uint64_t stuck_at = 0; // guarded: at which 'progress'
     std::size_t stuck = 0;      // so many sections have asked in vain
 
-    /// Whether all of them have asked in vain since 'progress' became 'at', as the caller has; 'first': it did not say so yet.
-    /// One that merely waits may not have had the processor since: it would find what it waits for.
+    /// Whether all of them have asked in vain since 'progress' became 'at', as the caller has;
+    /// 'first': it did not say so yet. One that merely waits may not have had the processor since:
+    /// it would find what it waits for.
     bool nobody_goes_on(std::uint64_t at, bool first) {
         std::scoped_lock held{lock};
         if (at < stuck_at) return false;
@@ -61,8 +62,8 @@ struct common {
     }
 };
 
-/// Where a section has been, roughly: lines that share a bit are taken for one. A section that stores to
-/// ever the same ones has no end.
+/// Where a section has been, roughly: lines that share a bit are taken for one. A section that
+/// stores to ever the same ones has no end.
 class lines_seen {
 public:
     bool add(std::uint64_t line) noexcept {
@@ -176,15 +177,15 @@ private:
                                          f != nullptr ? f->where : "unknown place", how.why));
         current = nullptr;
     }
-    // A lock of another kind may say no for no reason, but not as often. More would take long where other programs
-    // want the processor: each look gives it away.
+    // A lock of another kind may say no for no reason, but not as often. More would take long where
+    // other programs want the processor: each look gives it away.
     static constexpr std::uint64_t looks_max = 64;
     std::uint64_t looks_ = 0;
     std::uint64_t seen_ = 0;
 };
 
-/// On a stack of its own, of the thread that opens the pool. Stacks are kept: a run may be left by a jump, and
-/// then nobody knows whether its stack is still in use.
+/// On a stack of its own, of the thread that opens the pool. Stacks are kept: a run may be left by
+/// a jump, and then nobody knows whether its stack is still in use.
 class turn_taker final : public runner {
 public:
     using runner::runner;

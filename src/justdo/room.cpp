@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What a thread does where its own block has no room: it makes another one, and uses that. A section with few locks and
-// few frames comes nowhere near.
+// What a thread does where its own block has no room: it makes another one, and uses that. A
+// section with few locks and few frames comes nowhere near.
 #include <base/assert.hpp>
 #include <justdo/inspect.hpp>
 #include <justdo/room.hpp>
@@ -80,8 +80,8 @@ unsigned thread::free_far_place() {
     return more_.free();
 }
 
-/// Where a frame lies that has no room behind the one below: first in the next block that is long enough. What the
-/// one below has of the call says so.
+/// Where a frame lies that has no room behind the one below: first in the next block that is long
+/// enough. What the one below has of the call says so.
 thread::frame thread::frame_in_more(const hf_justdo_function& function, std::uint64_t bytes) {
     if (frames_.empty() || frames_.size() == program_counter::depth_max)
         no_room_for_frame(function, bytes);
@@ -118,7 +118,8 @@ thread::frame thread::above(const frame& below) const noexcept {
     return {nullptr, below.offset + head.bytes, below.end, below.block};
 }
 
-/// What becomes of a section that finds no room. The refusal of an open that resumes it says the rest.
+/// What becomes of a section that finds no room. The refusal of an open that resumes it says the
+/// rest.
 std::string thread::where_it_stays() const {
     if (!open_) return "";
     return "; the section stays open, and goes on when the pool is opened and has room" +

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Blocks that the engine keeps its own state in: how one is made, and the chains that a thread's block grows by, of more
-// places of locks and of more frames.
+// Blocks that the engine keeps its own state in: how one is made, and the chains that a thread's
+// block grows by, of more places of locks and of more frames.
 //
-// (1) Such a block reads as its head and zeros before a word names it; the word is durable before the block is
-//     allocated. engine::settle() cures a crash in between.
-// (2) A chain only ever grows. So the number of a place, or of a block of frames, means the same at any time.
+// (1) Such a block reads as its head and zeros before a word names it; the word is durable before
+//     the block is allocated. engine::settle() cures a crash in between.
+// (2) A chain only ever grows. So the number of a place, or of a block of frames, means the same at
+//     any time.
 #pragma once
 
 #include <base/assert.hpp>
@@ -19,7 +20,8 @@
 
 namespace hf::justdo {
 
-/// How many places of a block a section uses: fewer in crash programs, whose sections then grow with a few locks.
+/// How many places of a block a section uses: fewer in crash programs, whose sections then grow
+/// with a few locks.
 struct places_used {
     unsigned own = lock_places;
     unsigned more = ~0U;

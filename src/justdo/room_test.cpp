@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Goal: a section holds as many locks, and nests as many calls, as it takes; stopped anywhere on the way it goes on with all
-// of them; where there is no room it ends in words, and goes on once there is. Method: routines stopped by a jump out of their
-// thread, the pool let go of as a crash would. The crash programs 'justdo/grip' and 'justdo/dive' fail the same at
-// every event.
+// Goal: a section holds as many locks, and nests as many calls, as it takes; stopped anywhere on
+//           the way it goes on with all
+// of them; where there is no room it ends in words, and goes on once there is. Method: routines
+// stopped by a jump out of their thread, the pool let go of as a crash would. The crash programs
+// 'justdo/grip' and 'justdo/dive' fail the same at every event.
 #include <justdo/inspect.hpp>
 #include <justdo/test_support.hpp>
 #include <open/pool_impl.hpp>
@@ -74,7 +75,8 @@ struct holds {
     }
 };
 
-/// The same with locks that do not free themselves: each is intended, too. And with no lock, again and again.
+/// The same with locks that do not free themselves: each is intended, too. And with no lock, again
+/// and again.
 struct holds_plain {
     static constexpr const char* name = "holds_plain";
     static constexpr std::uint64_t version = 1;
@@ -288,7 +290,8 @@ TEST_P(JustdoRoom, LocksThatDoNotFreeThemselvesAreResetHoweverMany) {
     }
 }
 
-/// Its log leads to the block, which is sound; that the heap has others there nobody knows before blocks are settled.
+/// Its log leads to the block, which is sound; that the heap has others there nobody knows before
+/// blocks are settled.
 TEST_P(JustdoRoom, SalvageGivesUpWhatALogHasGrownByAmongOtherBlocks) {
     pool p = open();
     ASSERT_TRUE(dies_at<holds>(p, 250, {p.root<hall>(), 0, 400, 400}));
@@ -353,7 +356,8 @@ TEST_P(JustdoRoom, CallsNestAsDeepAsTheyDoAndAreResumedAtAnyDepth) {
     EXPECT_LE(hf::account(p).blocks, 2 * blocks); // of two threads at most
 }
 
-/// Takes every block of every size, also those that the thread has at hand. Requires: one pool is open.
+/// Takes every block of every size, also those that the thread has at hand. Requires: one pool is
+/// open.
 void fill() {
     for (std::uint64_t bytes = 4096; bytes != 0; bytes -= 16)
         while (hf_alloc(bytes) != nullptr) {}

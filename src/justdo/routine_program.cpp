@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Engine justdo by its library interface (holdfast/author/justdo/routine.hpp), in every persistence domain: the paper's
-// transfers, with one thread and with two that go in opposite directions; a list, whose nodes are allocated
-// and freed; a loop over calls of another routine. Two threads' sections may be pending together.
+// Engine justdo by its library interface (holdfast/author/justdo/routine.hpp), in every persistence
+// domain: the paper's transfers, with one thread and with two that go in opposite directions; a
+// list, whose nodes are allocated and freed; a loop over calls of another routine. Two threads'
+// sections may be pending together.
 #include "justdo_sections.hpp"
 
 #include <examples/justdo_transfer.hpp>

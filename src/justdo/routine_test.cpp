@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Goal: what the library interface refuses, it refuses in words, and what a stopped routine has promised is there
-// after the next open. Method: misuse in a child; routines stopped by a jump out of their thread. The
-// crash program 'routine' fails the same interface at every event.
+// Goal: what the library interface refuses, it refuses in words, and what a stopped routine has
+//           promised is there
+// after the next open. Method: misuse in a child; routines stopped by a jump out of their thread.
+// The crash program 'routine' fails the same interface at every event.
 #include <justdo/test_support.hpp>
 #include <open/pool_impl.hpp>
 
@@ -323,7 +324,8 @@ TEST_P(Routine, APoolWithoutTheEngineIsRefusedInWords) {
     EXPECT_TRUE(try_open({})); // the program's
 }
 
-// It would happen, and be made again when the section is resumed: the value would be one more than it should.
+// It would happen, and be made again when the section is resumed: the value would be one more than
+// it should.
 TEST_P(Routine, ASectionOfAnotherEngineInsideEndsTheProcessInWords) {
     const std::vector<engine_ptr> both{justdo::engine(), undo::engine()};
     const auto opened = [&] { return std::move(*try_open(both)); };

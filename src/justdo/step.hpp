@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A step of a thread (thread.hpp): what every store of a section goes through, inline in the call that
-// compiled code makes. The order of its stores is the engine: thread.hpp (1), (2), format.hpp (2), (3).
+// A step of a thread (thread.hpp): what every store of a section goes through, inline in the call
+// that compiled code makes. The order of its stores is the engine: thread.hpp (1), (2), format.hpp
+// (2), (3).
 #pragma once
 
 #include <base/assert.hpp>
@@ -58,7 +59,8 @@ inline void thread::put(std::uint64_t& word, std::uint64_t value) noexcept {
     std::atomic_signal_fence(std::memory_order_seq_cst);
 }
 
-/// Writes the entry, makes it active, and moves the program counter. What it says is to be done next.
+/// Writes the entry, makes it active, and moves the program counter. What it says is to be done
+/// next.
 inline void thread::step(log_entry entry, std::uint32_t place) {
     HF_ASSERT_SLOW(open_);
     HF_ASSERT_SLOW(!frames_.empty() && place != 0);

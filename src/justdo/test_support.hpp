@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Functions as a compiler would leave them, by hand: frames, resume points, steps. For tests and crash
-// programs. A function stops dead at a point of the test's choice.
+// Functions as a compiler would leave them, by hand: frames, resume points, steps. For tests and
+// crash programs. A function stops dead at a point of the test's choice.
 #pragma once
 
 #include <holdfast/abi/justdo_abi.h>
@@ -11,7 +11,8 @@
 #include <csetjmp>
 #include <cstdint>
 
-// Recovery runs these on damaged pools too. What they do there is the damage's fault: no sanitizer reports it.
+// Recovery runs these on damaged pools too. What they do there is the damage's fault: no sanitizer
+// reports it.
 #ifdef __clang__
 #pragma clang attribute push(__attribute__((no_sanitize("undefined", "address"))),                 \
                              apply_to = function)
@@ -108,7 +109,8 @@ extern const hf_justdo_function walk_function;
 struct walk_frame {
     account* at; // of two
 };
-/// Adds one to each of two accounts, hand over hand. Ends with a lock in the second place of the lock log.
+/// Adds one to each of two accounts, hand over hand. Ends with a lock in the second place of the
+/// lock log.
 inline void walk(account* first) {
     std::uint32_t resumed = 0;
     auto& f = *static_cast<walk_frame*>(hf_justdo_enter(&walk_function, first, &resumed));
@@ -254,7 +256,8 @@ inline const hf_justdo_function pop_function{
     HF_ABI_VERSION, sizeof(pop_frame), 4003, 1, "pop", "by_hand", 5, 0, [] { pop(nullptr); },
     nullptr};
 
-/// Words that a recursion adds up, each call a frame; and a loop whose values change: two snapshots.
+/// Words that a recursion adds up, each call a frame; and a loop whose values change: two
+/// snapshots.
 struct table {
     hf::mutex lock;
     std::uint64_t word[40];
@@ -339,7 +342,8 @@ extern const hf_justdo_function twice_function;
 struct twice_frame {
     table* of;
 };
-/// Two calls with no step between them: the first one's frame counts until the program counter has left it.
+/// Two calls with no step between them: the first one's frame counts until the program counter has
+/// left it.
 inline void twice(table* of) {
     std::uint32_t resumed = 0;
     auto& f = *static_cast<twice_frame*>(hf_justdo_enter(&twice_function, of, &resumed));

@@ -56,8 +56,8 @@ void* thread::enter(const hf_justdo_function& function, std::uint32_t& resumed) 
         --resuming_;
         frame_head& head = head_of(f);
         if (resuming_ == 0) {
-            // Right before a call, perhaps, that is made again from there. Upholds (1), too: two stores
-            // that were made again are waited for with it.
+            // Right before a call, perhaps, that is made again from there. Upholds (1), too: two
+            // stores that were made again are waited for with it.
             put(head.call_place, program_counter{block_->log.counter}.place());
             dirty(&head.call_place, word_bytes);
         }
@@ -107,8 +107,9 @@ void thread::leave() noexcept {
 void thread::call(std::uint32_t place) {
     HF_ASSERT(!frames_.empty());
     if (resuming_ != 0) return; // the call is under way
-    // The frame above counts until the program counter has left it, and of this frame what was saved for the
-    // step before: a callee may come back without a step, and the next point of this frame saves over that.
+    // The frame above counts until the program counter has left it, and of this frame what was
+    // saved for the step before: a callee may come back without a step, and the next point of this
+    // frame saves over that.
     const bool is_there =
         logged_depth_ == frames_.size() && program_counter{block_->log.counter}.place() == place;
     if (open_ && logged_depth_ >= frames_.size() && !is_there) move_to(place);
@@ -154,8 +155,9 @@ void thread::copy(void* to, const void* from, std::uint64_t bytes, std::uint32_t
     redo(entry, false);
 }
 
-/// Goes on with a copy that overlaps, piece by piece: a piece is staged before its entry is active, so that
-/// doing it again finds it. 'to' and the piece of 'rest' are those that come before, of any size.
+/// Goes on with a copy that overlaps, piece by piece: a piece is staged before its entry is active,
+/// so that doing it again finds it. 'to' and the piece of 'rest' are those that come before, of any
+/// size.
 void thread::move(std::uint64_t to, move_rest rest, std::uint32_t place) {
     while (rest.left_bytes() != 0) {
         const std::uint64_t n = std::min(stage_bytes, rest.left_bytes());
@@ -256,7 +258,8 @@ void thread::let_go(unsigned at, std::uint64_t word) noexcept {
 }
 
 bool thread::acquire(const hf_justdo_lock_calls& calls, void* lock, bool wait) {
-    // A log of another engine may have the sum of memory around the lock (commit_marks.hpp, 5). Ours look themselves.
+    // A log of another engine may have the sum of memory around the lock (commit_marks.hpp, 5).
+    // Ours look themselves.
     const bool looks = calls.kind < HF_JUSTDO_KINDS;
     for (unsigned rounds = 0;; ++rounds) {
         if (!looks) pool_->lanes.settle_sums_of(lock, true);
@@ -343,7 +346,8 @@ void thread::unlock(void* lock, std::uint32_t kind, std::uint32_t place) {
         pm_.flush(&log.owned, word_bytes);
         if (pm_.loses_caches()) unfenced_ = unfenced::last_step;
     }
-    // As in acquire(): of a block that was staged with the lock held, a log may have the sum with it.
+    // As in acquire(): of a block that was staged with the lock held, a log may have the sum with
+    // it.
     if (kind >= HF_JUSTDO_KINDS) pool_->lanes.settle_sums_of(lock, false);
     calls->unlock(lock);
     forget_intention(*calls, lock, log);
@@ -353,7 +357,8 @@ void thread::unlock(void* lock, std::uint32_t kind, std::uint32_t place) {
     if (!open_) party_->finished();
 }
 
-/// The next section, which holds few locks perhaps, begins in the thread's own block. Requires: no section is open, durably.
+/// The next section, which holds few locks perhaps, begins in the thread's own block. Requires: no
+/// section is open, durably.
 void thread::leave_far_place(lock_place& last) noexcept {
     put(last.owned, 0);
     dirty(&last.owned, word_bytes);

@@ -2,19 +2,20 @@
 //
 // A thread's log, lock log and frames, and the steps that move it through its sections.  JUSTDO §5
 //
-// (1) All that resumption at a program counter reads, or takes for done, is durable before that program
-//     counter can be: data of steps before it, frames, what the function has noted. But for the last
-//     store or change of the lock log, which recovery makes again: then the entry says so.
+// (1) All that resumption at a program counter reads, or takes for done, is durable before that
+//     program counter can be: data of steps before it, frames, what the function has noted. But for
+//     the last store or change of the lock log, which recovery makes again: then the entry says so.
 // (2) An entry is durable, and active, before what it says is done.
-// (3) Nothing of a section is to be seen in a lock before it is durable: stores before the lock is released,
-//     and that it is no longer owned. With the last one the section's end.
-// (4) A lock is owned, in the log, only while it is held; it is intended before it may be held and until
-//     it is durably free.
-// (5) A freed block is nobody's until the entry that frees it is no longer active: else doing that again
-//     would free it under its new owner.
+// (3) Nothing of a section is to be seen in a lock before it is durable: stores before the lock is
+//     released, and that it is no longer owned. With the last one the section's end.
+// (4) A lock is owned, in the log, only while it is held; it is intended before it may be held and
+//     until it is durably free.
+// (5) A freed block is nobody's until the entry that frees it is no longer active: else doing that
+//     again would free it under its new owner.
 //
-// Differs: one ordering point a store, where the paper's order wants two (1); locks that free themselves, as
-// generations do, are not intended; an allocation is an entry, its result a store of it.
+// Differs: one ordering point a store, where the paper's order wants two (1); locks that free
+// themselves, as generations do, are not intended; an allocation is an entry, its result a store of
+// it.
 #pragma once
 
 #include <alloc/allocator.hpp>
@@ -36,8 +37,8 @@ public:
     virtual ~party() = default;
     /// The thread cannot go on before another one has.
     virtual void wait() = 0;
-    /// The thread does a step, at these bytes of the pool (or at none), or has got a lock. Does not return where they
-    /// are none that a section may change.
+    /// The thread does a step, at these bytes of the pool (or at none), or has got a lock. Does not
+    /// return where they are none that a section may change.
     virtual void progressed(std::uint64_t offset, std::uint64_t bytes) noexcept = 0;
     /// The thread's section has ended, and what its function does behind it is nobody's concern.
     [[noreturn]] virtual void finished() noexcept = 0;
@@ -71,7 +72,8 @@ public:
     /// Nobody's any more: the blocks at hand go back.
     void retire() noexcept { pool_->blocks.release_all(cache_); }
 
-    // Recovery. Requires: what the block holds is sound (inspect.hpp). Idempotent, until it resumes.
+    // Recovery. Requires: what the block holds is sound (inspect.hpp). Idempotent, until it
+    // resumes.
     /// The blocks that its own has grown by.
     template <class Visit> void for_each_block(Visit&& visit) const {
         for (const std::vector<more_head*>* chain : {&locks_, &stack_})
@@ -79,32 +81,38 @@ public:
     }
     /// Whether its log says that a section was cut short.
     bool pending() const noexcept { return program_counter{block_->log.counter}.open(); }
-    /// The block that the section's last step takes, or frees; {0, 0}: none, or no block of the heap.
+    /// The block that the section's last step takes, or frees; {0, 0}: none, or no block of the
+    /// heap.
     block held() const noexcept;
-    /// Allocates the block that is taken, claims the one that is freed. Durable with the next fence.
+    /// Allocates the block that is taken, claims the one that is freed. Durable with the next
+    /// fence.
     /// Requires: believe(), durably. Errors: corrupt.
     status settle_held();
     /// Leaves that section as it stands.
     void give_up() noexcept;
     /// The same, and nothing is believed of the blocks that its own has grown by.
     void give_up_growth() noexcept;
-    /// Writes back what the log says: a killed process may only have stored it. Durable with the next
-    /// fence, which comes before anything that builds on it. 'frames': those of an open section, too, as far as inspect()
-    /// has looked at them.
+    /// Writes back what the log says: a killed process may only have stored it. Durable with the
+    /// next fence, which comes before anything that builds on it. 'frames': those of an open
+    /// section, too, as far as inspect() has looked at them.
     void believe(bool frames);
-    /// Does again what the log says of itself; durable with the next fence. Requires: settle_held(). Errors: corrupt.
+    /// Does again what the log says of itself; durable with the next fence. Requires:
+    /// settle_held(). Errors: corrupt.
     status take_up();
-    /// Makes every lock free that the thread may have held; durable with the next fence. One of a kind that this program
-    /// does not have waits for the next open: a repair alone comes here with it.
+    /// Makes every lock free that the thread may have held; durable with the next fence. One of a
+    /// kind that this program does not have waits for the next open: a repair alone comes here with
+    /// it.
     void reset_locks();
-    /// Clears what is intended and not owned; not one that waits. Requires: those locks are free, durably.
+    /// Clears what is intended and not owned; not one that waits. Requires: those locks are free,
+    /// durably.
     void forget_intentions();
     /// Takes the locks that the section owned.
     void own_again(party& with);
-    /// Makes the locks free that it has taken again, or took when it was resumed: its section is given up, and nobody
-    /// else has taken any yet.
+    /// Makes the locks free that it has taken again, or took when it was resumed: its section is
+    /// given up, and nobody else has taken any yet.
     void free_locks() noexcept;
-    /// Does the rest of the last step again, and goes on in its functions, to the end of the section.
+    /// Does the rest of the last step again, and goes on in its functions, to the end of the
+    /// section.
     [[noreturn]] void resume();
     /// After it, on any thread.
     void resumed() noexcept;
@@ -175,8 +183,8 @@ private:
     bool open_ = false;
     unsigned active_ = 0;
     std::uint64_t logged_depth_ = 0; // the program counter's
-    // What a fence has yet to wait for: nothing, what the active entry does, which can be done again
-    // with the next (1), or more.
+    // What a fence has yet to wait for: nothing, what the active entry does, which can be done
+    // again with the next (1), or more.
     enum class unfenced : std::uint8_t { nothing, last_step, more } unfenced_ = unfenced::nothing;
     std::array<std::uint64_t, lock_places> held_{}; // lock words, by place; 0: free
     unsigned held_count_ = 0;

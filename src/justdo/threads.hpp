@@ -2,7 +2,8 @@
 //
 // The threads of an open pool that engine justdo knows: whose block each is, and who has none yet.
 //
-// (1) A thread of this process has one block in a pool as long as it lives; then another may have it.
+// (1) A thread of this process has one block in a pool as long as it lives; then another may have
+//     it.
 #pragma once
 
 #include <justdo/inspect.hpp>
@@ -41,12 +42,14 @@ private:
     std::vector<thread*> idle_; // of 'all_'
 };
 
-/// The thread that calls 'what': that of the functions that run on it; else its own of the pool that 'in' lies in,
-/// or of the only one, leased when it is first asked for. Ends the process with a message where there is none.
+/// The thread that calls 'what': that of the functions that run on it; else its own of the pool
+/// that 'in' lies in, or of the only one, leased when it is first asked for. Ends the process with
+/// a message where there is none.
 thread& calling_thread(const void* in, const char* what);
 /// Whether threads can have blocks in the pool. Errors: missing_engine, permission (read-only).
 status check_usable(const pool::impl& in);
-/// The calling thread's own block in the pool, made when it is first asked for. Errors: those, pool_full, limit_reached.
+/// The calling thread's own block in the pool, made when it is first asked for. Errors: those,
+/// pool_full, limit_reached.
 result<thread*> lease_thread(pool::impl& in);
 
 } // namespace hf::justdo

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Goal: sections that resume are refused for waiting for each other only when they do. Method: three in a row, each with
-// the lock that the one before it wants; the second one has no processor while the others have long been through.
-// The test's own sched_yield() keeps it from that.
+// Goal: sections that resume are refused for waiting for each other only when they do. Method:
+//           three in a row, each with
+// the lock that the one before it wants; the second one has no processor while the others have long
+// been through. The test's own sched_yield() keeps it from that.
 #include <justdo/inspect.hpp>
 #include <justdo/test_support.hpp>
 #include <justdo/thread.hpp>

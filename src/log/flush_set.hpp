@@ -43,8 +43,8 @@ public:
     /// Whether it is a list of at most 'count' lines.
     bool is_short(std::size_t count) const { return ranges_.empty() && lines_.size() <= count; }
     const std::vector<std::uintptr_t>& lines() const { return lines_; }
-    /// Whether no list is longer than it may become, and nothing is remembered as listed when nothing
-    /// is: such a line's next flush would be left out.
+    /// Whether no list is longer than it may become, and nothing is remembered as listed when
+    /// nothing is: such a line's next flush would be left out.
     bool valid() const {
         if (lines_.size() >= shorten_at_ || ranges_.size() >= shorten_at_) return false;
         return !lines_.empty() || std::ranges::all_of(seen_, [](auto line) { return line == 0; });

@@ -127,10 +127,10 @@ void read_records(pool_file& file, const heap& blocks, lane_position at, bool wi
     found.end = at;
 }
 
-/// The log of the section before, where it may have to stand for that section's stores: of an engine
-/// that defers them, and whole. Written over in part its lane's next log was durable. Or where it may have
-/// left them to the section that was found, which says so, and in which check its log ends: written over in part
-/// that one's fence was passed (7).
+/// The log of the section before, where it may have to stand for that section's stores: of an
+/// engine that defers them, and whole. Written over in part its lane's next log was durable. Or
+/// where it may have left them to the section that was found, which says so, and in which check its
+/// log ends: written over in part that one's fence was passed (7).
 void read_earlier(pool_file& file, const heap& blocks, const lane_position& at,
                   const begin_payload& begin, const lane_header& header, pending_section& found) {
     const engine_row* const row = engine_of(begin.engine);

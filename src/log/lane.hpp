@@ -22,15 +22,16 @@
 //     leaves any part of what was not fenced, and (2) is all that can be said.
 // (5) Kept records are for rolling back alone, and of use only while the caches are whole. They are
 //     stored through the cache, in program order, on lines of their own, and never written back;
-//     after a failure of the machine recovery reads none. Each is chained to the one before it and to
-//     the last of the other records, and counts those: so the two can be put in order.
+//     after a failure of the machine recovery reads none. Each is chained to the one before it and
+//     to the last of the other records, and counts those: so the two can be put in order.
 // (6) Of a block that changes hands outside of sections no log knows. A killed process may have
 //     stored the allocator's bit for it, and not flushed it: 'at_once', stored before that and
 //     flushed by chance only, says which block it is. The next open writes the bit back.
-// (7) A section that logs every store may have left them to the next fence of its lane (commit_marks.hpp, 3).
-//     Whether they are durable the sum of them tells: the next section's begin record has it, with the
-//     check in which that section's log ends, or it has been written over and no sum is needed. So does
-//     'returned', stored when the section has ended and flushed by chance only: of a killed process.
+// (7) A section that logs every store may have left them to the next fence of its lane
+//     (commit_marks.hpp, 3). Whether they are durable the sum of them tells: the next section's
+//     begin record has it, with the check in which that section's log ends, or it has been written
+//     over and no sum is needed. So does 'returned', stored when the section has ended and flushed
+//     by chance only: of a killed process.
 #pragma once
 
 #include <alloc/heap.hpp>
@@ -60,8 +61,8 @@ struct lane_header {
     std::uint64_t at_once;   // block that changed hands outside of sections last; 0: none (6)
     std::uint64_t
         returned; // sum of what the lane's newest section stored (7); of another, or 0: no such
-    // A word log (word_log.hpp): its end, from pool start, 0: nothing is pending in it; the section's engine_bit, and
-    // its function.
+    // A word log (word_log.hpp): its end, from pool start, 0: nothing is pending in it; the
+    // section's engine_bit, and its function.
     std::uint64_t logged;
     std::uint64_t logged_engine;
     std::uint64_t logged_function;
@@ -151,8 +152,8 @@ constexpr bool is_of(record_kind kind, std::uint64_t what) {
     return what >> 56 == static_cast<std::uint64_t>(kind);
 }
 
-/// In the place of arguments in the begin record of a section that begins where the one before it has
-/// left its stores (7).
+/// In the place of arguments in the begin record of a section that begins where the one before it
+/// has left its stores (7).
 struct left_payload {
     std::uint64_t chain; // check of that one's last record
     std::uint64_t sum;   // of what it stored
@@ -193,8 +194,8 @@ struct deferred_store {
 };
 static_assert(sizeof(deferred_store) == 8);
 
-/// The head of what a new_bytes record holds of granules behind each other that are to be stored whole: their
-/// bytes follow.
+/// The head of what a new_bytes record holds of granules behind each other that are to be stored
+/// whole: their bytes follow.
 struct deferred_run {
     deferred_store first; // without a mask
     std::uint64_t granules;
@@ -313,8 +314,8 @@ public:
         append_before(at_.next + record_bytes(payload_bytes), kind, offset, bytes, payload,
                       payload_bytes);
     }
-    /// Fills the line of the last record with zeros: a line that is stored whole is durable sooner. Nothing
-    /// may be appended behind. Where order is kept it would be of no use.
+    /// Fills the line of the last record with zeros: a line that is stored whole is durable sooner.
+    /// Nothing may be appended behind. Where order is kept it would be of no use.
     void fill_line() noexcept
         requires(!Medium::keeps_order())
     {
@@ -421,7 +422,8 @@ struct lane_damage {
     std::uint64_t found;
 };
 
-/// Takes all that a lane holds out of it, durably: for what no epoch can be above. start_lane() comes next.
+/// Takes all that a lane holds out of it, durably: for what no epoch can be above. start_lane()
+/// comes next.
 void erase_lane(pool_file& file, std::uint32_t lane) noexcept;
 
 /// Makes 'epoch', above all that the lane has seen, its mark, durably; nothing is pending in it.

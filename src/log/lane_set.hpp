@@ -65,8 +65,8 @@ public:
     }
 
     /// Stores and flushes the lane's mark if it is still due; durable with the caller's next fence.
-    /// Any thread may call it: the mark only ever grows. An ordering point where the section's stores
-    /// are not fenced yet.
+    /// Any thread may call it: the mark only ever grows. An ordering point where the section's
+    /// stores are not fenced yet.
     void store_due_mark(std::uint32_t lane) noexcept;
     void store_due_marks() noexcept {
         for_each_due([this](std::uint32_t l) { store_due_mark(l); });
@@ -81,22 +81,23 @@ public:
         for (std::uint32_t l = 0; l < deferring(); ++l)
             if (l != but) settle(l);
     }
-    /// The same for each of them of which a replay would change, or look at, something from 'first' to 'end'.
+    /// The same for each of them of which a replay would change, or look at, something from 'first'
+    /// to 'end'.
     void settle_under(std::uintptr_t first, std::uintptr_t end, std::uint32_t but) noexcept {
         for (std::uint32_t l = 0; l < deferring(); ++l)
             if (l != but && is_due(l) &&
                 (states_[l].left[0].touches(first, end) || states_[l].left[1].touches(first, end)))
                 settle(l);
     }
-    /// The same before that memory changes outside of sections. What a section would read that ran again nobody knows:
-    /// its mark is settled wherever that memory is.
+    /// The same before that memory changes outside of sections. What a section would read that ran
+    /// again nobody knows: its mark is settled wherever that memory is.
     void settle_before_store(std::uintptr_t first, std::uintptr_t end) noexcept {
         if (const std::uint32_t its = lazy.load(std::memory_order_acquire); its != no_lane)
             settle(its);
         settle_under(first, end, no_lane);
     }
-    /// The same for each whose log has a sum of the memory around a lock in the pool, which is about to be
-    /// taken; or to be let go, having been taken before the sum was.
+    /// The same for each whose log has a sum of the memory around a lock in the pool, which is
+    /// about to be taken; or to be let go, having been taken before the sum was.
     void settle_sums_of(const void* lock, bool taken) noexcept {
         const auto at = reinterpret_cast<std::uintptr_t>(lock);
         for_each_due([&](std::uint32_t l) {
@@ -111,8 +112,8 @@ public:
                 settle(l);
         });
     }
-    /// Starts the write-back of what sections have stored lazily, while none runs; durable with the caller's
-    /// next fence.
+    /// Starts the write-back of what sections have stored lazily, while none runs; durable with the
+    /// caller's next fence.
     void flush_lazy(hf::medium pm) {
         for (lane_state& l : states_)
             if (l.lazy_lines != nullptr) l.lazy_lines->flush_all(pm);
@@ -124,18 +125,18 @@ public:
     /// none. Requires: due marks are stored.
     std::uint32_t in_section() noexcept;
 
-    /// Whether marks are due only of the lane in 'lazy', and of those whose logs stand for stores. While no
-    /// section runs.
+    /// Whether marks are due only of the lane in 'lazy', and of those whose logs stand for stores.
+    /// While no section runs.
     bool valid() const noexcept;
 
     std::mutex lock;
     // Held from the beginning to the end of a section on the last lane, which all threads share
-    // that come when no other is free. Locks are taken before a section begins: no thread waits here
-    // for one that waits for it.
+    // that come when no other is free. Locks are taken before a section begins: no thread waits
+    // here for one that waits for it.
     std::mutex last_lane_turns;
     std::atomic<unsigned> section_threads{0}; // threads that have begun sections
-    // The one lane that may have a mark due though its section would run again: its owner was alone when it
-    // last committed. Looked at by every section, changed when threads come and go.
+    // The one lane that may have a mark due though its section would run again: its owner was alone
+    // when it last committed. Looked at by every section, changed when threads come and go.
     std::atomic<std::uint32_t> lazy{no_lane};
 
 private:

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // What a replay of a section's log would change or look at, while the log stands for the section
-// (commit_marks.hpp, 3): for other threads. The lane's owner writes it, when it has the place of an older
-// section's, whose log has been written over, durably: who reads parts of both misses nothing that counts.
+// (commit_marks.hpp, 3): for other threads. The lane's owner writes it, when it has the place of an
+// older section's, whose log has been written over, durably: who reads parts of both misses nothing
+// that counts.
 #pragma once
 
 #include <alloc/heap.hpp>
@@ -23,8 +24,8 @@ public:
     static constexpr std::uint32_t lines_max = 44;
     static constexpr std::uint32_t ranges_max = 4;
 
-    /// Begins another section's: it has stored to these lines and not flushed them; behind the first 'deferred' of
-    /// them those of the allocator, which threads share.
+    /// Begins another section's: it has stored to these lines and not flushed them; behind the
+    /// first 'deferred' of them those of the allocator, which threads share.
     void start(std::span<const std::uintptr_t> lines, std::size_t deferred) noexcept {
         HF_ASSERT_SLOW(lines.size() <= lines_max);
         HF_ASSERT_SLOW(deferred <= lines.size());
@@ -40,7 +41,8 @@ public:
         for (const std::uintptr_t line : lines.first(deferred)) note(filter, line);
         for (std::size_t i = 0; i < 2; ++i) set(filter_[i], filter[i]);
     }
-    /// Adds memory of its own. Of more than a few pieces owns() counts the last ones with what lies between them.
+    /// Adds memory of its own. Of more than a few pieces owns() counts the last ones with what lies
+    /// between them.
     void add_own(std::uintptr_t first, std::uintptr_t end) noexcept {
         HF_ASSERT_SLOW(first < end);
         // Of the piece alone: what lies between pieces may be as long as the pool.
@@ -56,7 +58,8 @@ public:
         set(own_[at].end, end);
         set(ranges_, at + 1);
     }
-    /// The same, of bytes that were filled in before the section, when locks among them may have been held.
+    /// The same, of bytes that were filled in before the section, when locks among them may have
+    /// been held.
     void add_filled(std::uintptr_t first, std::uintptr_t end) noexcept {
         add_own(first, end);
         const bool none = get(filled_.end) == 0;

@@ -8,14 +8,16 @@
 //         | what:u64 bytes:u64                       a block
 //   what  = [kind:8][offset from pool start:56]
 //
-// Entries carry no checks, and there is neither a begin record nor a mark. All that recovery needs is order:
-// (1) 'logged' in the lane's header says where the log ends; 0: nothing is pending. It is stored behind the entry that it
-//     counts, and before what that entry is for.
-// (2) A process that was killed has made a prefix of its stores, in the order of its instructions: it ends between two of
-//     them, and the kernel sees what it has stored in caches that outlive it. So only the compiler can break (1), on
-//     every processor that stops at an instruction: store_in_order() keeps it from that.
-// (3) A commit stores 0 once the section's stores and its blocks' bits are made. Blocks are logged just before their
-//     bits change; what the section has taken until then no table knows.
+// Entries carry no checks, and there is neither a begin record nor a mark. All that recovery needs
+// is order:
+// (1) 'logged' in the lane's header says where the log ends; 0: nothing is pending. It is stored
+//     behind the entry that it counts, and before what that entry is for.
+// (2) A process that was killed has made a prefix of its stores, in the order of its instructions:
+//     it ends between two of them, and the kernel sees what it has stored in caches that outlive
+//     it. So only the compiler can break (1), on every processor that stops at an instruction:
+//     store_in_order() keeps it from that.
+// (3) A commit stores 0 once the section's stores and its blocks' bits are made. Blocks are logged
+//     just before their bits change; what the section has taken until then no table knows.
 // (4) After a failure of the machine nothing of it is believed.
 #pragma once
 
@@ -26,7 +28,8 @@
 namespace hf {
 
 inline constexpr std::uint64_t word_entry_bytes = 16;
-// Kinds of entries are those of records. Old bytes that fit a word have this one, and how many they are.
+// Kinds of entries are those of records. Old bytes that fit a word have this one, and how many they
+// are.
 inline constexpr unsigned old_word_kind = 0x80;
 
 /// Writes the log of the section that runs on this thread.
@@ -51,7 +54,8 @@ public:
         return old_bytes <= word_bytes ? word_entry_bytes
                                        : word_entry_bytes + round_up(old_bytes, word_entry_bytes);
     }
-    /// Logs the bytes that stand there now. Requires: fits(entry_bytes(bytes)), and at least one byte.
+    /// Logs the bytes that stand there now. Requires: fits(entry_bytes(bytes)), and at least one
+    /// byte.
     void add_old_bytes(std::uint64_t offset, const void* address, std::uint64_t bytes) noexcept;
     /// Logs a block. Requires: fits(word_entry_bytes).
     void add_block(record_kind kind, block b) noexcept;
@@ -76,7 +80,8 @@ private:
 /// Where a lane's log starts, and ends.
 lane_position word_log_room(pool_file& file, std::uint32_t lane) noexcept;
 
-/// Reads the log that the lane's header says is pending. Never reads outside the lane and the segments that it names.
+/// Reads the log that the lane's header says is pending. Never reads outside the lane and the
+/// segments that it names.
 void read_word_log(pool_file& file, const heap& blocks, std::uint32_t lane, pending_section& found,
                    lane_damage& damage);
 

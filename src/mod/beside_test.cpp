@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Goal: processes that read beside a writer see versions that stay as they are, whoever is killed, closes or opens
-// meanwhile, and keep nothing when they are gone; who may not come is told why. Method: two processes in order, over a
-// channel; a reader held up at each step of its announcement while the writer replaces and reclaims all that it can.
+// Goal: processes that read beside a writer see versions that stay as they are, whoever is killed,
+//           closes or opens
+// meanwhile, and keep nothing when they are gone; who may not come is told why. Method: two
+// processes in order, over a channel; a reader held up at each step of its announcement while the
+// writer replaces and reclaims all that it can.
 #include <mod/reader_steps.hpp>
 #include <mod/store_impl.hpp>
 #include <mod/test_support.hpp>
@@ -396,7 +398,8 @@ TEST_P(ModBeside, WhoMayNotComeIsToldWhy) {
     ::munmap(place, 4096);
 }
 
-/// A child of fork() has no part in what its parent has open, nor in what that announces; it may come by itself.
+/// A child of fork() has no part in what its parent has open, nor in what that announces; it may
+/// come by itself.
 TEST_P(ModBeside, AReadersChildLetsGoOfNothing) {
     other_process writer([this](char order) { return write(order); });
     ASSERT_TRUE(writer.do_it('o') && writer.do_it('m'));
@@ -443,7 +446,8 @@ TEST_P(ModBeside, AContainerIsMadeWhileItIsLookedFor) {
     EXPECT_TRUE(in.get<numbers>({"late"}).empty());
 }
 
-/// Whoever is to find out what older readers have let go of: where there is no thread for it, nobody does.
+/// Whoever is to find out what older readers have let go of: where there is no thread for it,
+/// nobody does.
 TEST_P(ModBeside, OlderReadersKeepTheirVersionsWithoutAThread) {
     auto first = std::make_unique<other_process>([this](char order) { return write(order); });
     ASSERT_TRUE(first->do_it('o') && first->do_it('m'));
@@ -469,7 +473,8 @@ TEST_P(ModBeside, OlderReadersKeepTheirVersionsWithoutAThread) {
     EXPECT_EQ(round_of_row(seen_row), round);
 }
 
-/// A limit on its addresses keeps a reader from what the pool grows by: it is told so, and sees nothing else.
+/// A limit on its addresses keeps a reader from what the pool grows by: it is told so, and sees
+/// nothing else.
 TEST_P(ModBeside, AReaderWithoutRoomToGrowIsToldSo) {
     other_process writer([this](char order) {
         if (order != 'g') return write(order);
@@ -494,7 +499,8 @@ TEST_P(ModBeside, AReaderWithoutRoomToGrowIsToldSo) {
     EXPECT_TRUE(reader.do_it('r'));
 }
 
-/// Reads are bounded by what the first copy of the header says: where that is damaged nothing may look empty.
+/// Reads are bounded by what the first copy of the header says: where that is damaged nothing may
+/// look empty.
 TEST_P(ModBeside, OneHeaderCopyIsEnoughOrItIsRefused) {
     in.open();
     ASSERT_TRUE(write('w'));

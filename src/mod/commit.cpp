@@ -15,7 +15,8 @@
 
 namespace hf::mod {
 
-/// To readers in other processes a commit is only told when its word is where they look: (1) of reader.cpp.
+/// To readers in other processes a commit is only told when its word is where they look: (1) of
+/// reader.cpp.
 bool store::impl::durable_on_return(std::span<const change> changes) const noexcept {
     return words_ != nullptr || std::ranges::any_of(changes, [](const change& c) {
                return c.to->face->when_durable() != durability::by_next_section;
@@ -100,7 +101,8 @@ void store::impl::flush_made(const shadow& made) noexcept {
 }
 
 /// What another thread flushed, or stored past the caches, this thread's fence does not wait for.
-/// (3) of store_impl.hpp. And a section whose mark is due may have read what this update is about to
+/// (3) of store_impl.hpp. And a section whose mark is due may have read what this update is about
+///     to
 /// change or to give back: pending, it would run again and read that (commit_marks.hpp, 2).
 void store::impl::before_fence(root::volatile_part& owner) noexcept {
     HF_ASSERT_SLOW(owner.family == nullptr && owner.lock.is_held());
@@ -164,7 +166,8 @@ status store::impl::commit_to(root::volatile_part& owner, std::span<const change
     owner.line[cell::stamp_at] = std::max(owner.line[cell::stamp_at], owner.exchanged);
     note_durable(durable_on_return(changes));
     const ref old_parent = &owner == changes.front().to ? 0 : static_cast<ref>(old);
-    // Whoever tells what it reads waits for what is in the log (durable_together): the word, before it can be read.
+    // Whoever tells what it reads waits for what is in the log (durable_together): the word, before
+    // it can be read.
     const bool in_log = pool_->file->mode() == mode::power;
     if (pm.loses_caches() && !durable_on_return(changes) && !in_log) {
         reclaim(owner, reclaimed, durable_to);
@@ -244,10 +247,11 @@ status store::impl::commit_unrelated(std::span<const change> changes, node_cache
     return {};
 }
 
-/// The word goes past the caches, as no reader looks at it, and so does the rest of its line, as it is: a whole line
-/// sets out at once and needs nothing read (to the fence 290 ns, a word alone 500, by the caches 345; on an AMD EPYC
-/// 95, 105, 160). Where the lock changes hands both threads pass a full barrier: a later writer's store comes later.
-/// Nobody without the owner's lock stores anything else to this line.
+/// The word goes past the caches, as no reader looks at it, and so does the rest of its line, as it
+/// is: a whole line sets out at once and needs nothing read (to the fence 290 ns, a word alone 500,
+/// by the caches 345; on an AMD EPYC 95, 105, 160). Where the lock changes hands both threads pass
+/// a full barrier: a later writer's store comes later. Nobody without the owner's lock stores
+/// anything else to this line.
 void store::impl::store_word(root::volatile_part& owner, std::uint64_t word) noexcept {
     HF_ASSERT(owner.family == nullptr && owner.durable != nullptr);
     trace::announce(announced::commit, &owner.durable->word, word_bytes);
@@ -276,9 +280,10 @@ void store::impl::store_stamped(cell& to, std::uint64_t word, std::uint64_t stam
     medium().flush(&to, 2 * word_bytes);
 }
 
-/// What writers on other threads have stored and flushed, their own fences may never wait for: this thread stores it
-/// again, as it is. A word that is changing meanwhile belongs to a commit that has not returned, and that one has made
-/// durable what stood there before. In mode power all of it is in the log.
+/// What writers on other threads have stored and flushed, their own fences may never wait for: this
+/// thread stores it again, as it is. A word that is changing meanwhile belongs to a commit that has
+/// not returned, and that one has made durable what stood there before. In mode power all of it is
+/// in the log.
 void store::impl::settle() noexcept {
     if (!pool_->usable().ok() || reads_) return;
     const hf::medium pm = medium();

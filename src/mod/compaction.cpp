@@ -24,8 +24,8 @@
 namespace hf::mod {
 namespace {
 
-/// The new heap: the superblock's chunk, then arenas, filled from their first slot on. Places count from its
-/// first chunk, which lies behind tables whose size is known last.
+/// The new heap: the superblock's chunk, then arenas, filled from their first slot on. Places count
+/// from its first chunk, which lies behind tables whose size is known last.
 class new_heap {
 public:
     explicit new_heap(std::uint64_t chunk_bytes) : chunk_bytes_(chunk_bytes) {}
@@ -398,7 +398,8 @@ status compaction::write(os_file& to) {
     new_image image;
     if (const int failed = image.map(to.descriptor(), end()); failed != 0)
         return refusal(file_.path(), errc::io_error, fmt::format("map: {}", std::strerror(failed)));
-    // Root words, what readers were told, lanes: as they are; addresses in lanes are nobody's in a closed pool.
+    // Root words, what readers were told, lanes: as they are; addresses in lanes are nobody's in a
+    // closed pool.
     std::memcpy(image.at(root_words_offset), file_.base() + root_words_offset,
                 extent_.offset_bytes - root_words_offset);
     root_words roots = *file_.roots();
@@ -432,7 +433,8 @@ status take_permissions(const os_file& from, const os_file& to, const std::strin
     return {};
 }
 
-/// Whether the old file still has the name: what has it otherwise is somebody else's, and is not replaced.
+/// Whether the old file still has the name: what has it otherwise is somebody else's, and is not
+/// replaced.
 status still_named(const os_file& old, const std::string& path) {
     struct stat mine{}, named{};
     const bool same = ::fstat(old.descriptor(), &mine) == 0 && ::lstat(path.c_str(), &named) == 0 &&

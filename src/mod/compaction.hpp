@@ -2,11 +2,13 @@
 //
 // A MOD pool moved together into a new file that takes its place.
 //
-// (1) The old file is locked against everybody, from before it is read until the new one has its name, and never
-//     written: what interrupts this leaves it as it was.
-// (2) The new file has no name before it is complete, checked and on the disk; then it gets the old one's in one step.
-// (3) A word of a node is a ref if and only if the node's kind visits another node when the word is changed. What was
-//     moved is asked again: it visits the new places of the same nodes, in the same order.
+// (1) The old file is locked against everybody, from before it is read until the new one has its
+//     name, and never written: what interrupts this leaves it as it was.
+// (2) The new file has no name before it is complete, checked and on the disk; then it gets the old
+//     one's in one step.
+// (3) A word of a node is a ref if and only if the node's kind visits another node when the word is
+//     changed. What was moved is asked again: it visits the new places of the same nodes, in the
+//     same order.
 #pragma once
 
 #include <pool/copying.hpp>

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Goal: compaction keeps what every kind of structure holds, in a pool as small as that; what it refuses, and what a
-// kill interrupts, is as it was. Method: pools of each kind with most of it erased, families, shared parts, a kind of
-// the user's own; contents, verification and bytes of the file before and after; kills at each step.
+// Goal: compaction keeps what every kind of structure holds, in a pool as small as that; what it
+//           refuses, and what a
+// kill interrupts, is as it was. Method: pools of each kind with most of it erased, families,
+// shared parts, a kind of the user's own; contents, verification and bytes of the file before and
+// after; kills at each step.
 #include <mod/block_list.hpp>
 #include <mod/compaction.hpp>
 #include <mod/format.hpp>
@@ -398,7 +400,8 @@ TEST_P(Compaction, RefusesARootOfAKindThatNobodyKnows) {
     EXPECT_EQ(said(compact().error()), "missing_engine");
 }
 
-/// Damage anywhere: refused, or where no verification sees it; never a fault, nor a pool that is worse.
+/// Damage anywhere: refused, or where no verification sees it; never a fault, nor a pool that is
+/// worse.
 TEST_P(Compaction, OfDamagedPoolsIsRefusedOrKeepsThem) {
     const std::string held = make(60, 40);
     in.close();
@@ -466,7 +469,8 @@ TEST_P(Compaction, ReplacesNothingButItsOwnPool) {
     ASSERT_TRUE(compact());
 }
 
-/// Whoever opened the old file, and waited for its lock, gets the new one; though the old one has got another name.
+/// Whoever opened the old file, and waited for its lock, gets the new one; though the old one has
+/// got another name.
 TEST_P(Compaction, NobodyOpensTheFileThatIsGone) {
     const std::string held = make(200, 50), away = in.path() + ".away";
     in.close();

@@ -315,7 +315,8 @@ TEST_F(ModConcurrency, TheTraceAfterACrashRunsBesideReadersAndWriters) {
     }
 }
 
-/// Of the logs of several pools only the first has a group: that of another one must wait for what was only ordered.
+/// Of the logs of several pools only the first has a group: that of another one must wait for what
+/// was only ordered.
 TEST_F(ModConcurrency, WhatAGroupWithinThatOfAnotherPoolDidIsOnTheDiskWhenItEnds) {
     mod::test::test_pool outer;
     outer.make_new(mode::power);

@@ -85,8 +85,8 @@ void insert_some(pool& p, std::uint64_t count) {
         if (!all->insert_or_assign(i, i)) ::_exit(6);
 }
 
-/// A process that has committed nothing yet, and forks while a thread of it begins to. True when its
-/// children got through.
+/// A process that has committed nothing yet, and forks while a thread of it begins to. True when
+/// its children got through.
 bool fork_during_first_commits(const std::string& path) {
     pool mine = open_own(path);
     std::thread committing([&] { insert_some(mine, 60); });

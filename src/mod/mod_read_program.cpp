@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A section of engine clobber reads an element of a MOD structure, and its mark is left out; then an
-// update stores there, or gives the node back and uses it anew. Run again, the section would read that.
+// A section of engine clobber reads an element of a MOD structure, and its mark is left out; then
+// an update stores there, or gives the node back and uses it anew. Run again, the section would
+// read that.
 #include "mod_program.hpp"
 
 #include <holdfast/abi/holdfast_abi.h>

@@ -160,7 +160,8 @@ public:
     bool all_;
 };
 
-/// Another thread settles updates, and writes down how many it saw: a failure that leaves this leaves them.
+/// Another thread settles updates, and writes down how many it saw: a failure that leaves this
+/// leaves them.
 class settled_beside final : public lists {
 public:
     explicit settled_beside(const mod_variant& v) : lists(v, "ab") {}
@@ -609,7 +610,8 @@ public:
     }
 };
 
-/// Arenas in chunks that were others' before, and free now: what their entries say, they say of nothing.
+/// Arenas in chunks that were others' before, and free now: what their entries say, they say of
+/// nothing.
 class where_others_were final : public beside_blocks {
 public:
     where_others_were(const mod_variant& v, chunk_entry before)

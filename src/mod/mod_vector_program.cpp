@@ -217,8 +217,8 @@ public:
     }
 };
 
-/// Elements change places, or were about to when a reader came; then their nodes are given up and made
-/// anew, as another version's.
+/// Elements change places, or were about to when a reader came; then their nodes are given up and
+/// made anew, as another version's.
 class exchanged_long_ago final : public vectors<u64> {
 public:
     using vectors<u64>::vectors;
@@ -234,7 +234,8 @@ public:
     }
 };
 
-/// A reader that comes while two elements change places makes both do, and notes, durably, what it saw.
+/// A reader that comes while two elements change places makes both do, and notes, durably, what it
+/// saw.
 class seen_exchanged final : public vectors<u64> {
 public:
     using vectors<u64>::vectors;
@@ -303,8 +304,9 @@ public:
     }
 };
 
-/// Exchanges of two vectors take turns with a commit to both, which has a record of its own, with elements that are
-/// stored alone and with versions that are held; and go on after a recovery, with numbers and records used again.
+/// Exchanges of two vectors take turns with a commit to both, which has a record of its own, with
+/// elements that are stored alone and with versions that are held; and go on after a recovery, with
+/// numbers and records used again.
 class exchanged_again final : public vectors<u64> {
 public:
     using vectors<u64>::vectors;
@@ -340,7 +342,8 @@ private:
     }
 };
 
-/// Two threads: one exchanges elements of two vectors, the other stores elements of both and lets a version go.
+/// Two threads: one exchanges elements of two vectors, the other stores elements of both and lets a
+/// version go.
 class exchanged_beside final : public vectors<u64> {
 public:
     using vectors<u64>::vectors;
@@ -432,8 +435,8 @@ private:
 
 const hf_txfunc counting{HF_ABI_VERSION, 0, 2401, 1, "count", "here", nullptr, 0, nullptr};
 
-/// Updates between sections of engine redo, whose stores wait for the next of them: each goes on from what the other
-/// has left, in either order.
+/// Updates between sections of engine redo, whose stores wait for the next of them: each goes on
+/// from what the other has left, in either order.
 class between_sections final : public vectors<u64> {
 public:
     using vectors<u64>::vectors;
@@ -462,7 +465,8 @@ public:
         vectors::show(p, s);
     }
 };
-/// An update that a section goes on from is durable on return: where the caches are lost, by its choice.
+/// An update that a section goes on from is durable on return: where the caches are lost, by its
+/// choice.
 bool add_between_sections() {
     for (const mod_variant& v : mod_variants)
         if (v.mode == mode::process || v.eadr || v.when == mod::durability::on_return)

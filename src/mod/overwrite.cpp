@@ -1,32 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// One element stored in place, or two that change places. Copying the way down costs six lines and as
-// many nodes; one store alone is failure-atomic, and two are by a record of both. What stands against
-// it are versions, which must not change: so it is done only when there are none, and a reader that
-// comes meanwhile finds it not done or done.
+// One element stored in place, or two that change places. Copying the way down costs six lines and
+// as many nodes; one store alone is failure-atomic, and two are by a record of both. What stands
+// against it are versions, which must not change: so it is done only when there are none, and a
+// reader that comes meanwhile finds it not done or done.
 //
 // (1) Writer: announce, look for pins, decide, store, none. Reader: pin, look for an announcement,
 //     then read the word. All of it is sequentially consistent: one of the two sees the other.
-// (2) A reader that has pinned and sees 'decided' stores the element too, and makes it durable, as it relies on
-//     it from then on. Whichever comes second stores what is there: the pin keeps writers from storing
-//     anything else in place, by (1), and the node from being reused. So nobody need know the element's
-//     old bytes: its line, which is seldom at hand, is stored to and not waited for.
+// (2) A reader that has pinned and sees 'decided' stores the element too, and makes it durable, as
+//     it relies on it from then on. Whichever comes second stores what is there: the pin keeps
+//     writers from storing anything else in place, by (1), and the node from being reused. So
+//     nobody need know the element's old bytes: its line, which is seldom at hand, is stored to and
+//     not waited for.
 // (3) A shared node is another version's as well, whichever root's; and so is one that another root
 //     gave up by a word that is not durable.
-// (4) Until what is to be durable on return is so, a reader that pins helps: it sees what will stay.
-// (5) That the state is none again others may see late, even behind the writer's next look for pins:
-//     a reader that comes then helps with what is done. But it pinned before the next announcement: the look
-//     behind that sees it, and leaves alone what it reads.
+// (4) Until what is to be durable on return is so, a reader that pins helps: it sees what will
+//     stay.
+// (5) That the state is none again others may see late, even behind the writer's next look for
+//     pins: a reader that comes then helps with what is done. But it pinned before the next
+//     announcement: the look behind that sees it, and leaves alone what it reads.
 //
 // An exchange, besides:
-// (6) Its record is durable before either element is stored to, whoever stores. So one fence makes it durable,
-//     and what this thread did before. Of that nothing may be missing where the record is found: its line may
-//     be written back before the fence. Hence a fence before it, unless all that is durable, or in a record.
-// (7) Open stores both elements again unless the cell's stamp is the record's number, or higher. A commit stores
-//     that number, behind a fence, when the elements are durable, and before their nodes can be made anew. An
-//     element stored alone does not: it is not stored in place until a commit has.
-// (8) The records are used in turns. The one that is written over is older than the last, whose fence
-//     was the writer's of that one's elements, or this thread's.
+// (6) Its record is durable before either element is stored to, whoever stores. So one fence makes
+//     it durable, and what this thread did before. Of that nothing may be missing where the record
+//     is found: its line may be written back before the fence. Hence a fence before it, unless all
+//     that is durable, or in a record.
+// (7) Open stores both elements again unless the cell's stamp is the record's number, or higher. A
+//     commit stores that number, behind a fence, when the elements are durable, and before their
+//     nodes can be made anew. An element stored alone does not: it is not stored in place until a
+//     commit has.
+// (8) The records are used in turns. The one that is written over is older than the last, whose
+//     fence was the writer's of that one's elements, or this thread's.
 #include <base/assert.hpp>
 #include <mod/announced.hpp>
 #include <mod/store_impl.hpp>

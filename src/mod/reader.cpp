@@ -2,19 +2,23 @@
 //
 // Versions across processes: a writer (open_options::shared) and those that read beside it.
 //
-// What a pin is among threads (store_impl.hpp, 2) an announcement is among processes: a lock on a byte that has the
-// number, which the kernel drops with its process. Numbers are those of commits; 'sequence' is in the file.
+// What a pin is among threads (store_impl.hpp, 2) an announcement is among processes: a lock on a
+// byte that has the number, which the kernel drops with its process. Numbers are those of commits;
+// 'sequence' is in the file.
 //
-// (1) The writer counts a commit in 'sequence' when its word is where readers look, visible: behind its fence, where
-//     words go past the caches. So whoever reads q there reads words that no commit up to q has replaced.
-// (2) Reader: read 'sequence', q; announce q; then read the word. Writer: read 'sequence', s; then ask which numbers are
-//     announced; reclaim what was retired up to the least of them, or s. Whoever is not found by that announces later, so
-//     reads a word of s or later; who is found, one of its q or later. What a word of q leads to was retired after q.
-//     That q is old by the time it is announced keeps more than is needed, and never less.
+// (1) The writer counts a commit in 'sequence' when its word is where readers look, visible: behind
+//     its fence, where words go past the caches. So whoever reads q there reads words that no
+//     commit up to q has replaced.
+// (2) Reader: read 'sequence', q; announce q; then read the word. Writer: read 'sequence', s; then
+//     ask which numbers are announced; reclaim what was retired up to the least of them, or s.
+//     Whoever is not found by that announces later, so reads a word of s or later; who is found,
+//     one of its q or later. What a word of q leads to was retired after q. That q is old by the
+//     time it is announced keeps more than is needed, and never less.
 // (3) It waits until the lock is gone, whichever way that goes, and whoever writes then.
-// (4) Numbers never fall, from one writer to the next: the next begins above all that can be announced. What nodes
-//     older readers see it does not know. A clean close says that none sees more than is current; else the next writer
-//     takes no slot of an older arena before all are gone that announce less than its first number.
+// (4) Numbers never fall, from one writer to the next: the next begins above all that can be
+//     announced. What nodes older readers see it does not know. A clean close says that none sees
+//     more than is current; else the next writer takes no slot of an older arena before all are
+//     gone that announce less than its first number.
 // (5) Nothing is stored in place (overwrite.cpp): a reader could not be asked not to look.
 // (6) A reader stores nothing, and waits for nobody.
 #include <base/assert.hpp>
@@ -50,7 +54,8 @@ static void take(reader_steps::step s) {
 
 // The writer.
 
-/// Before anything is written: the numbers go on from there, and each has a byte that can be locked.
+/// Before anything is written: the numbers go on from there, and each has a byte that can be
+/// locked.
 status store::impl::check_sequence(const pool_file& file) {
     const std::uint64_t told = load(file.words_for_readers()->sequence);
     if (told <= os_file::announced_max) return {};
@@ -139,7 +144,8 @@ bool store::impl::announce(std::uint64_t number) noexcept try {
     return false;
 }
 
-/// A child of fork() leaves it: the lock is its parent's, and the descriptor may be of a pool of its own by now.
+/// A child of fork() leaves it: the lock is its parent's, and the descriptor may be of a pool of
+/// its own by now.
 void store::impl::withdraw(std::uint64_t number) noexcept {
     if (pool_->file->is_parents()) return;
     const std::scoped_lock held{announced_lock_};
@@ -177,7 +183,8 @@ version::state* store::impl::pin_announced(root::volatile_part& to) {
     return s;
 }
 
-/// The word of the version that is current now; none when it lies where nothing can be mapped. Requires: pinned.
+/// The word of the version that is current now; none when it lies where nothing can be mapped.
+/// Requires: pinned.
 std::optional<std::uint64_t>
 store::impl::word_in_file(const root::volatile_part& part) const noexcept {
     if (part.family == nullptr) return load(part.durable->word);
@@ -195,7 +202,8 @@ void store::impl::refresh(root::volatile_part& part) {
     look_again(part);
 }
 
-/// A handle is read for the first time. A process that only takes snapshots keeps nothing by its handles.
+/// A handle is read for the first time. A process that only takes snapshots keeps nothing by its
+/// handles.
 void store::impl::look_first(root::volatile_part& part) noexcept try {
     if (pool_->file->is_parents()) return;
     const std::scoped_lock held{roots_lock_};

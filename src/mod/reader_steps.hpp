@@ -8,7 +8,8 @@
 namespace hf::mod::reader_steps {
 
 enum class step : std::uint8_t { read_sequence, announced, counted };
-/// Called behind each step of a pin, and when the containers are counted that one is looked for in, if there is one.
+/// Called behind each step of a pin, and when the containers are counted that one is looked for in,
+/// if there is one.
 extern void (*taken)(step);
 
 } // namespace hf::mod::reader_steps

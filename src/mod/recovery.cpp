@@ -87,7 +87,8 @@ bool valid(const exchange_record& r) noexcept {
     return r.check == exchange_check(r);
 }
 
-/// Whether the bytes lie in one of MOD's arenas; or the list of those is damaged, which the trace reports.
+/// Whether the bytes lie in one of MOD's arenas; or the list of those is damaged, which the trace
+/// reports.
 bool may_be_node(const pool::impl& in, const superblock& super, std::uint64_t at,
                  std::uint64_t bytes) {
     bool found = false;
@@ -187,8 +188,9 @@ status adopt(pool::impl& in, superblock& super, block b) {
     return {};
 }
 
-/// Whether all that its chunks hold is 'b', or an arena of its size whose bit persisted without its chunk's entry. The
-/// entry of a chunk that was free may be whatever it was before ((3) of heap.hpp).
+/// Whether all that its chunks hold is 'b', or an arena of its size whose bit persisted without its
+/// chunk's entry. The entry of a chunk that was free may be whatever it was before ((3) of
+/// heap.hpp).
 bool lies_alone(const pool::impl& in, block b) {
     const heap& blocks = in.blocks.durable();
     const std::uint64_t chunk = blocks.chunk_bytes();
@@ -366,7 +368,8 @@ void store::impl::settle_for_close() noexcept {
         space_.give_all(part->cache);
     }
     for (auto& cache : caches_) space_.give_all(*cache);
-    // (4) of reader.cpp: what a process still reads the next open finds free by its trace, and waits.
+    // (4) of reader.cpp: what a process still reads the next open finds free by its trace, and
+    //     waits.
     for (auto& part : roots_)
         if (part != nullptr && !part->batches.empty()) return;
     space_.store_bitmaps();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Rewrites the refs of a node whose children have moved, by what its kind says of it: (3) of compaction.hpp.
+// Rewrites the refs of a node whose children have moved, by what its kind says of it: (3) of
+// compaction.hpp.
 #pragma once
 
 #include <holdfast/author/mod/store.hpp>
@@ -41,8 +42,8 @@ struct node_form {
     }
 };
 
-/// Where a node's refs stand, as indices of its words of 4 bytes; not all of them where the kind names what no word
-/// says. 'named': what the node visits, which is something.
+/// Where a node's refs stand, as indices of its words of 4 bytes; not all of them where the kind
+/// names what no word says. 'named': what the node visits, which is something.
 std::vector<std::size_t> find_refs(const node_form& form, std::span<const std::byte> node,
                                    std::span<const visit> named);
 

@@ -6,7 +6,8 @@
 //     swings. Several locks are taken in the order of the cells' indices.
 // (2) A snapshot pins its owner at the store's sequence number before it reads the word; a commit
 //     scans the pins after it has stored the word. So a node that commit s retired is reclaimed
-//     only when no pin is below s, and a reader that pins later reads a word that does not reach it.
+//     only when no pin is below s, and a reader that pins later reads a word that does not reach
+//     it.
 // (3) And only when the word of commit s is durable: at the owner's next commit, behind its fence.
 //     A writer on another thread than the last one's stores the cell's word again first. Where
 //     nodes are shared, other roots' commits up to s must be durable too (retire.cpp).
@@ -36,9 +37,9 @@ struct element_store {
     std::uint64_t next;
 };
 
-/// An element about to be stored in place, or two. A writer announces it and looks for pins; a reader
-/// pins and looks for it. Either the writer sees the pin and copies instead, or the reader sees the
-/// announcement: it withdraws one that is not decided, and helps along one that is.
+/// An element about to be stored in place, or two. A writer announces it and looks for pins; a
+/// reader pins and looks for it. Either the writer sees the pin and copies instead, or the reader
+/// sees the announcement: it withdraws one that is not decided, and helps along one that is.
 struct overwriting {
     enum : std::uint32_t { none, announced, decided, withdrawn };
     std::atomic<std::uint32_t> state{none};
@@ -97,7 +98,8 @@ struct root::volatile_part {
     std::vector<ref> retired;
     std::thread::id last_writer{};
     overwriting in_place;
-    // The first line of its cell as it was last stored, word by word: store_word() stores all of it.
+    // The first line of its cell as it was last stored, word by word: store_word() stores all of
+    // it.
     std::array<std::uint64_t, line_bytes / word_bytes> line{};
     // Elements that its last writer stored in place and flushed; null: none.
     std::array<std::atomic<const std::byte*>, 2> unfenced{};

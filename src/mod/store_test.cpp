@@ -93,8 +93,8 @@ TEST_P(mod_store, keeps_what_was_committed_over_closes_and_crashes) {
     EXPECT_EQ(nodes_in_use(), 3U);
 }
 
-// After a crash nobody knows which nodes are free before the trace has found it out: until then a pool is not full, but
-// an update waits.
+// After a crash nobody knows which nodes are free before the trace has found it out: until then a
+// pool is not full, but an update waits.
 TEST_P(mod_store, a_pool_is_full_when_the_trace_has_said_so) {
     in.make_new(GetParam(), 4_MiB);
     const auto change = [&](const auto& once) {

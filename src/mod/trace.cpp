@@ -118,8 +118,8 @@ private:
                                                    in_.pool_->file->path(), root_,
                                                    std::uint64_t{at} * granule_bytes, how)};
     }
-    /// A node that was met before, in another way. Reclamation counts what a node leads to by the way
-    /// in which it gives it up: in both it must lead to the same nodes, all the way down.
+    /// A node that was met before, in another way. Reclamation counts what a node leads to by the
+    /// way in which it gives it up: in both it must lead to the same nodes, all the way down.
     void look_again(ref at, std::uint32_t first, std::uint32_t context) {
         class ways final : public visitor {
         public:

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Goal: what trim() gives back is on no disk, stays so over closing, kills and opening, and costs no contents; what is
-// needed again is allocated before it is stored to, and a full disk is a full pool, never SIGBUS. Method: blocks the file
-// really has (st_blocks); a tmpfs that is filled; kills; readers beside.
+// Goal: what trim() gives back is on no disk, stays so over closing, kills and opening, and costs
+//           no contents; what is
+// needed again is allocated before it is stored to, and a full disk is a full pool, never SIGBUS.
+// Method: blocks the file really has (st_blocks); a tmpfs that is filled; kills; readers beside.
 #include <mod/test_support.hpp>
 #include <pool/test_support.hpp>
 
@@ -302,7 +303,8 @@ TEST_P(Trim, AFullDiskIsAFullPool) {
     });
 }
 
-/// However many holes there are, a full disk is asked a few times for each block that it has no room for.
+/// However many holes there are, a full disk is asked a few times for each block that it has no
+/// room for.
 TEST_P(Trim, AFullDiskSaysSoSoon) {
     if (std::getenv("HOLDFAST_SKIP_MOUNT_TESTS") != nullptr)
         GTEST_SKIP() << "HOLDFAST_SKIP_MOUNT_TESTS is set";
@@ -360,7 +362,8 @@ TEST_P(Trim, ACopyLeavesHolesAsTheyAre) {
     });
 }
 
-/// What stands in the heap's tables decides which chunks get their space back: whatever it is, nothing faults.
+/// What stands in the heap's tables decides which chunks get their space back: whatever it is,
+/// nothing faults.
 TEST_P(Trim, OfDamagedTablesIsRefusedOrServes) {
     make(8_MiB);
     {

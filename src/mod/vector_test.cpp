@@ -622,8 +622,8 @@ TEST_F(VectorTest, takes_little_more_memory_than_its_elements) {
     EXPECT_LE(in.store().account().node_bytes, 2.01 * static_cast<double>(once));
 }
 
-/// A relaxed node whose ends go down leads past the last element of a child that is not full. What is
-/// to be added there has no place: an error, not a write behind the node's children.
+/// A relaxed node whose ends go down leads past the last element of a child that is not full. What
+/// is to be added there has no place: an error, not a write behind the node's children.
 TEST_F(VectorTest, refuses_to_grow_where_the_way_leads_past_the_last_element) {
     in.make_new(hf::mode::process);
     auto v = in.get<numbers>();

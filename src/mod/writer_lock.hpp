@@ -64,8 +64,9 @@ private:
         return mine;
     }
     static bool can_bias() noexcept {
-        // Registering takes long while several threads run, and a child of fork() would wait for ever
-        // for the one that has begun to initialise a static: so this is none. Twice is as good as once.
+        // Registering takes long while several threads run, and a child of fork() would wait for
+        // ever for the one that has begun to initialise a static: so this is none. Twice is as good
+        // as once.
         static constinit std::atomic<int> known{0}; // 1: registered, -1: it cannot be
         int found = known.load(std::memory_order_relaxed);
         if (found == 0) {

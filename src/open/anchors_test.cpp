@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Goal: a root word that names no block of its own is refused before anything is stored; salvage gives up that word, and
+// Goal: a root word that names no block of its own is refused before anything is stored; salvage
+//           gives up that word, and
 // what it names, alone; then the pool opens without salvage.
-// Method: words of a pool that was closed, with a root object and MOD's state, are written over; every byte is compared.
+// Method: words of a pool that was closed, with a root object and MOD's state, are written over;
+//           every byte is compared.
 #include <base/engines.hpp>
 #include <pool/header.hpp>
 #include <pool/test_support.hpp>
@@ -55,7 +57,8 @@ protected:
         file.seekp(root_words_offset);
         file.write(reinterpret_cast<const char*>(&to), sizeof to);
     }
-    /// The open without salvage refuses and changes nothing. With salvage it opens, and later without.
+    /// The open without salvage refuses and changes nothing. With salvage it opens, and later
+    /// without.
     void expect_refused_and_salvaged(const char* what) {
         const std::string before = hf::test::contents(path);
         const auto refused = open(false);

@@ -2,8 +2,8 @@
 //
 // Goal: of a pool that its header says was closed nothing is pending. Every close leaves it so; one
 // that cannot leaves the pool marked open; and where damaged or hostile bytes say otherwise open
-// refuses, and runs nothing. Method: closes of every kind, then each lane is read; and a closed pool
-// in which one word, 'committed', is lower than it was.
+// refuses, and runs nothing. Method: closes of every kind, then each lane is read; and a closed
+// pool in which one word, 'committed', is lower than it was.
 #include <open/pool_impl.hpp>
 #include <pool/believed.hpp>
 #include <pool/header.hpp>

@@ -2,10 +2,11 @@
 //
 // What an engine gives pool::open: which durable state it owns and how it recovers its sections.
 //
-// Pools recover engines one after another, in the order of their verbs (holdfast/recovery.hpp): what
-// rolls back or replays needs no function of this build and is done with before functions run again.
-// What several engines of one pool left pending touches different memory: a thread has one section
-// open at a time, whichever the engine, and holds its locks until it has committed (commit_marks.hpp, 2).
+// Pools recover engines one after another, in the order of their verbs (holdfast/recovery.hpp):
+// what rolls back or replays needs no function of this build and is done with before functions run
+// again. What several engines of one pool left pending touches different memory: a thread has one
+// section open at a time, whichever the engine, and holds its locks until it has committed
+// (commit_marks.hpp, 2).
 #pragma once
 
 #include <base/engines.hpp>
@@ -25,14 +26,15 @@ namespace hf {
 class engine_state {
 public:
     virtual ~engine_state() = default; // touches the pool no more
-    /// What has returned, on any thread, is durable when it returns; in mode power behind the next promise.
+    /// What has returned, on any thread, is durable when it returns; in mode power behind the next
+    /// promise.
     virtual void settle() noexcept {}
     /// The pool is being closed cleanly; its file is whole.
     virtual void settle_for_close() noexcept = 0;
     /// Gives the heap back what it keeps and does not need (pool::trim).
     virtual status trim() { return {}; }
-    /// Whether a thread has, or has ended with, a section open that lanes do not know: the pool then
-    /// stays marked open, and the next open recovers it.
+    /// Whether a thread has, or has ended with, a section open that lanes do not know: the pool
+    /// then stays marked open, and the next open recovers it.
     virtual bool in_section() noexcept { return false; }
 };
 
@@ -50,9 +52,9 @@ public:
     /// Can this build recover 'section', one of the engine's, by the pool's policy? Reads only.
     /// Errors: function_changed, corrupt, address_taken, torn.
     virtual status check(const pool::impl& pool, const pending_section& section) const;
-    /// Completes the engine's pending sections, or rolls them back, in the order, and as far side by side, as
-    /// it can prove to be right. Their blocks are back as they were before them. Everything is
-    /// durable when it returns; stopped anywhere, it can begin anew. Adds to 'done'.
+    /// Completes the engine's pending sections, or rolls them back, in the order, and as far side
+    /// by side, as it can prove to be right. Their blocks are back as they were before them.
+    /// Everything is durable when it returns; stopped anywhere, it can begin anew. Adds to 'done'.
     /// Errors: what stopped it; the pool stays marked open.
     virtual status recover_all(pool::impl& pool, std::span<pending_section> pending,
                                const recovery_order& order, engine_recovery& done) const;
@@ -60,31 +62,34 @@ public:
     // What open asks of an engine, as it was given:
     /// Whether its options are such as it takes. Errors: bad_argument.
     virtual status check_options(const std::string& /*path*/) const { return {}; }
-    /// What other processes may read of what it keeps while this one writes (open_options::shared), for people. Null:
-    /// its data change under them.
+    /// What other processes may read of what it keeps while this one writes (open_options::shared),
+    /// for people. Null: its data change under them.
     virtual const char* read_beside() const noexcept { return nullptr; }
-    /// Whether its sections leave out log records that rolling them back needs. The header says so of a pool that is open
-    /// (pool/header.hpp).
+    /// Whether its sections leave out log records that rolling them back needs. The header says so
+    /// of a pool that is open (pool/header.hpp).
     virtual bool drops_bytes() const noexcept { return false; }
-    /// Whether it lets sections store what is computed again after a crash. The header says so likewise; the next open then
-    /// calls rebuild() when everything is recovered, and again where that was cut short.
+    /// Whether it lets sections store what is computed again after a crash. The header says so
+    /// likewise; the next open then calls rebuild() when everything is recovered, and again where
+    /// that was cut short.
     virtual bool rebuilds() const noexcept { return false; }
     virtual void rebuild(pool&) const {}
-    /// What was stored so, and what the engine must be given to compute it again: for the refusal of an open without.
+    /// What was stored so, and what the engine must be given to compute it again: for the refusal
+    /// of an open without.
     virtual const char* rebuild_needs() const noexcept { return ""; }
 
     // Engines that keep state of their own in the pool, in this order:
     /// Is that what this build can go on with? Reads only. Errors: corrupt.
     virtual status inspect(const pool::impl&) const { return {}; }
-    /// Under salvage, after inspect() has refused its state: takes out of it what cannot be believed, a section, a thread, an
-    /// object, durably, and warns of each. What inspect() refuses still is given up as a whole (forget_state).
+    /// Under salvage, after inspect() has refused its state: takes out of it what cannot be
+    /// believed, a section, a thread, an object, durably, and warns of each. What inspect() refuses
+    /// still is given up as a whole (forget_state).
     virtual void give_up_unsound(pool::impl&) const {}
-    /// Makes free in the heap what its state names and a failure may have left half allocated: before
-    /// any block is claimed, since a bit of it may stand in another one's chunk, without the entry that
-    /// explains it. settle() allocates it again. Idempotent.
+    /// Makes free in the heap what its state names and a failure may have left half allocated:
+    /// before any block is claimed, since a bit of it may stand in another one's chunk, without the
+    /// entry that explains it. settle() allocates it again. Idempotent.
     virtual void withdraw(pool::impl&) const {}
-    /// Settles which blocks are its own, and claims those that its sections hold, before sections of any
-    /// engine are recovered. Idempotent.
+    /// Settles which blocks are its own, and claims those that its sections hold, before sections
+    /// of any engine are recovered. Idempotent.
     virtual status settle(pool::impl&) const { return {}; }
     /// Everything is recovered. Null: it keeps nothing.
     virtual result<std::unique_ptr<engine_state>> attach(pool::impl&) const {

@@ -2,11 +2,13 @@
 //
 // What the pool keeps of a migration (open_options::migrate), and its end.
 //
-// (1) The header counts. While it says that a migration is under way the pool has its old layout and its old root, and no
-//     other open gets it. One header write ends that: from then on the record's root is the root. One begins it, when what
-//     an earlier migration has left (2) is done.
-// (2) What that leaves to be done is done before open returns, by each open that finds a record in a pool that is not
-//     under way: the root word set, the old root and the record freed. Idempotent: each block is named until it is free.
+// (1) The header counts. While it says that a migration is under way the pool has its old layout
+//     and its old root, and no other open gets it. One header write ends that: from then on the
+//     record's root is the root. One begins it, when what an earlier migration has left (2) is
+//     done.
+// (2) What that leaves to be done is done before open returns, by each open that finds a record in
+//     a pool that is not under way: the root word set, the old root and the record freed.
+//     Idempotent: each block is named until it is free.
 #pragma once
 
 #include <open/pool_impl.hpp>
@@ -15,7 +17,8 @@
 
 namespace hf {
 
-/// Null where there is none, or its word names no block of the heap, which settle_anchors() refuses.
+/// Null where there is none, or its word names no block of the heap, which settle_anchors()
+/// refuses.
 migration_record* migration_of(const pool::impl& pool) noexcept;
 
 /// An object that a word names, and its size in bytes; offset 0: none.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A pool of an older layout comes to a newer one when it is opened: elements move from the old root to the new
-// one, or are changed where they stand and counted by the cursor; roots of many chunks, or none; maps. Instrumented by
-// hand.
+// A pool of an older layout comes to a newer one when it is opened: elements move from the old root
+// to the new one, or are changed where they stand and counted by the cursor; roots of many chunks,
+// or none; maps. Instrumented by hand.
 #include <base/assert.hpp>
 
 #include <holdfast/abi/holdfast_abi.h>

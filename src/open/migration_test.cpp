@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Goal: a pool of another layout comes to this one whole, whenever it is cut short, or is refused with both
-// layouts named and no byte changed. Method: sections instrumented by hand; the function that migrates returns
-// errors, throws, or is killed at each of its stages, and what the next opens say and show is compared.
+// Goal: a pool of another layout comes to this one whole, whenever it is cut short, or is refused
+//           with both
+// layouts named and no byte changed. Method: sections instrumented by hand; the function that
+// migrates returns errors, throws, or is killed at each of its stages, and what the next opens say
+// and show is compared.
 #include <open/pool_impl.hpp>
 #include <section/section.hpp>
 

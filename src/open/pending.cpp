@@ -94,7 +94,8 @@ status read_lanes(pool::impl& pool, lanes_found& out) {
     return {};
 }
 
-/// Starts write-back of what a killed process may only have stored: marks of lanes, and whose a block is.
+/// Starts write-back of what a killed process may only have stored: marks of lanes, and whose a
+/// block is.
 static void flush_marks(pool::impl& pool) noexcept {
     const hf::medium pm = pool.file->medium();
     const heap& blocks = pool.blocks.durable();
@@ -223,8 +224,8 @@ status check_section(const pool::impl& pool, const pending_section& section) {
     return e->check(pool, section);
 }
 
-/// The tables of a torn pool may be of another moment than its logs: a block that a log names may lie in a chunk that has
-/// blocks of another size by now.
+/// The tables of a torn pool may be of another moment than its logs: a block that a log names may
+/// lie in a chunk that has blocks of another size by now.
 refused_lane check_chunks(const pool::impl& pool, std::span<const pending_section> pending) {
     const heap& blocks = pool.blocks.durable();
     std::vector<std::uint64_t> named;
@@ -306,8 +307,8 @@ status put_blocks_back(pool::impl& pool, lanes_found& found) {
         HF_ASSERT_SLOW(section.sound && pool.engine_of(section) != nullptr); // check_pending
     const hf::medium pm = pool.file->medium();
     heap& blocks = pool.blocks.durable();
-    // A killed process may have left a mark that is only stored (commit_marks.hpp, 2), and such a word
-    // that names a root, or says whose a block is. What the process left finished must not be
+    // A killed process may have left a mark that is only stored (commit_marks.hpp, 2), and such a
+    // word that names a root, or says whose a block is. What the process left finished must not be
     // pending again, nor what is reached be lost, once anything else has changed.
     if (!pool.file->was_clean()) {
         flush_marks(pool);

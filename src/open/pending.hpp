@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What the lanes of a pool hold when it is opened: read, judged, and bounded before anything is done
-// with it. The steps are recovery.cpp's.
+// What the lanes of a pool hold when it is opened: read, judged, and bounded before anything is
+// done with it. The steps are recovery.cpp's.
 #pragma once
 
 #include <open/pool_impl.hpp>
@@ -14,24 +14,26 @@ namespace hf {
 
 struct lanes_found {
     std::vector<pending_section> pending;
-    // Lanes that do not keep the pool shut, though what stands in them is damaged or belies the clean
-    // close.
+    // Lanes that do not keep the pool shut, though what stands in them is damaged or belies the
+    // clean close.
     std::vector<std::uint32_t> disbelieved;
 };
 
-/// Under salvage a lane that cannot be believed is given up as a whole: its section is pending no more, and stays as far
-/// done as it is. 'why' is what an open without salvage is refused for.
+/// Under salvage a lane that cannot be believed is given up as a whole: its section is pending no
+/// more, and stays as far done as it is. 'why' is what an open without salvage is refused for.
 void give_up(pool::impl& pool, lanes_found& found, std::uint32_t lane, const status& why);
 
 /// Reads every lane; sets the lanes' epochs. Reads only.
 /// Errors:   corrupt; none under salvage.
 status read_lanes(pool::impl& pool, lanes_found& out);
 
-/// Starts the disbelieved lanes anew, which no thread may take for long: else the open after the next
-/// kill, whatever that cuts short, would refuse the pool, or recover what this one has disbelieved.
+/// Starts the disbelieved lanes anew, which no thread may take for long: else the open after the
+/// next kill, whatever that cuts short, would refuse the pool, or recover what this one has
+/// disbelieved.
 void start_anew(pool::impl& pool, const lanes_found& found) noexcept;
-/// The same before the pool is marked open. When it returns, that is durable, and what a killed open had started anew:
-/// a failure that took it back would leave those sections pending in a pool that is marked open.
+/// The same before the pool is marked open. When it returns, that is durable, and what a killed
+/// open had started anew: a failure that took it back would leave those sections pending in a pool
+/// that is marked open.
 void start_anew_durably(pool::impl& pool, const lanes_found& found) noexcept;
 
 /// Can the pool's engines recover these? Those that they cannot, salvage gives up. Reads only.
@@ -39,7 +41,8 @@ void start_anew_durably(pool::impl& pool, const lanes_found& found) noexcept;
 status check_pending(pool::impl& pool, lanes_found& found);
 
 /// Puts blocks that the sections took or freed back as they were before them, and claims them.
-/// Durable when it returns; idempotent. Salvage gives up a section whose blocks are another's, and leaves them.
+/// Durable when it returns; idempotent. Salvage gives up a section whose blocks are another's, and
+/// leaves them.
 /// Errors:   corrupt.
 status put_blocks_back(pool::impl& pool, lanes_found& found);
 

@@ -181,7 +181,8 @@ result<pool> pool::impl::open(std::unique_ptr<pool_file> file, const open_option
     if (!opened->file->in_memory()) opened->say_opened();
     HF_ASSERT_SLOW(opened->valid(true));
     pool whole(std::move(opened));
-    // Durable with the close; until then a crash brings us here again, and so does whatever fails before it is done.
+    // Durable with the close; until then a crash brings us here again, and so does whatever fails
+    // before it is done.
     const auto to_rebuild = [&] { return !beside && whole.impl_->has_to_rebuild(); };
     try {
         if (whole.impl_->file->migrates()) s = impl::migrate(whole, options);
@@ -442,8 +443,8 @@ durable_together::durable_together(pool& in) noexcept : in_(&in.internals()) {
 durable_together::~durable_together() {
     if (in_->file->is_parents()) return; // its end is the parent's, and so is the log
     const medium pm = in_->file->medium();
-    // What is flushed, and would be fenced by the next update, is promised as well; and what others have fenced, also
-    // to a group that has done nothing.
+    // What is flushed, and would be fenced by the next update, is promised as well; and what others
+    // have fenced, also to a group that has done nothing.
     if (in_->file->mode() == mode::power) pm.order();
     if (pm.promises()) pm.promise(); // within another pool's: there is no group that would wait
     pm.end_group();

@@ -26,7 +26,8 @@ public:
           recovery(options.read_only ? recovery_policy::roll_back : options.recovery),
           lanes(*file) {}
 
-    /// pool::open with the engines given, and no others: for tools, which open other programs' pools.
+    /// pool::open with the engines given, and no others: for tools, which open other programs'
+    /// pools.
     static result<pool> open_with(const std::string& path, const open_options& options);
     /// The rest of it: everything but opening the file. 'order' is for tests.
     static result<pool> open(std::unique_ptr<pool_file> file, const open_options& options,
@@ -35,7 +36,8 @@ public:
     /// Whether the parts of an open pool belong together: a lane for each of the header's, each
     /// engine once, and its state at its place. 'attached': engines' states are there.
     bool valid(bool attached) const noexcept;
-    /// ok, or wrong_layout: the root, or the new one of a migration, is there and has another size. 0 is any size.
+    /// ok, or wrong_layout: the root, or the new one of a migration, is there and has another size.
+    /// 0 is any size.
     status check_root(std::uint64_t bytes) const;
     /// 'checked' is called when nothing but sections is left to recover.
     status check_and_recover(const recovery_order& order, const std::function<void()>& checked);
@@ -73,8 +75,8 @@ public:
     bool runs_again = false;       // recovery calls functions of one of them, which read the pool
     std::uint64_t instance = 0;    // unique in this process: attachments outlive pools
     recovery_report report;
-    // Parts of report.open_ms: the file locked, checked, mapped; what counts of its content bounded, its
-    // blocks put back; sections ended, engines attached. For benchmarks.
+    // Parts of report.open_ms: the file locked, checked, mapped; what counts of its content
+    // bounded, its blocks put back; sections ended, engines attached. For benchmarks.
     double map_ms = 0, check_ms = 0, sections_ms = 0;
     bool guard_signals = true;                            // of the options
     bool salvage = false;                                 // of the options
@@ -119,11 +121,13 @@ public:
     }
 };
 
-/// What pool_file::open is asked for, by the options and by the engines among them. Throws std::bad_alloc.
+/// What pool_file::open is asked for, by the options and by the engines among them. Throws
+/// std::bad_alloc.
 file_options file_options_of(const open_options& options);
 
-/// Makes a zero-filled block of 'bytes' that '*offset' names, and '*size', unless that is null, has the size of.
-/// 3 ordering points. After a crash the word names nothing, or the block, which settle_anchors() makes allocated.
+/// Makes a zero-filled block of 'bytes' that '*offset' names, and '*size', unless that is null, has
+/// the size of. 3 ordering points. After a crash the word names nothing, or the block, which
+/// settle_anchors() makes allocated.
 /// Errors: pool_full. Throws std::bad_alloc before anything is stored.
 result<void*> make_anchored(pool::impl& pool, const char* what, std::uint64_t bytes,
                             std::uint64_t* offset, std::uint64_t* size);
@@ -133,7 +137,8 @@ std::uint32_t engine_bits_of(const std::vector<engine_ptr>& engines) noexcept;
 std::uint32_t engine_bits_of(const std::vector<engine_ptr>& engines,
                              bool (engine::*which)() const noexcept) noexcept;
 
-/// Makes a block allocated that a word names which is written first. Durable when it returns; idempotent.
+/// Makes a block allocated that a word names which is written first. Durable when it returns;
+/// idempotent.
 /// Requires: withdraw_anchor().
 /// Errors: corrupt: 'what' is no block of the heap, or lies in another's.
 status settle_anchor(pool::impl& pool, const char* what, std::uint64_t offset, std::uint64_t bytes);
@@ -146,10 +151,11 @@ status check_anchors(const pool::impl& pool);
 void withdraw_anchor(pool::impl& pool, std::uint64_t offset, std::uint64_t bytes) noexcept;
 void withdraw_anchors(pool::impl& pool) noexcept;
 
-/// Whether salvage goes on behind what an open is refused for: damage, and in a torn pool whatever it is.
+/// Whether salvage goes on behind what an open is refused for: damage, and in a torn pool whatever
+/// it is.
 bool salvages(const pool::impl& pool, const status& refused) noexcept;
-/// Under salvage: gives up all that an engine keeps of its own, durably: the root word that names it becomes 0. 'why' becomes
-/// a warning. Its blocks stay allocated.
+/// Under salvage: gives up all that an engine keeps of its own, durably: the root word that names
+/// it becomes 0. 'why' becomes a warning. Its blocks stay allocated.
 void forget_state(pool::impl& pool, const engine& whose, const status& why);
 
 /// What refusals tell the user to do about a section that cannot be completed.

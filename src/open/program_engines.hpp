@@ -13,12 +13,12 @@
 
 namespace hf {
 
-/// One of each, with its options' defaults, in the table's order; and of all engines that the program has, those. Throw
-/// std::bad_alloc.
+/// One of each, with its options' defaults, in the table's order; and of all engines that the
+/// program has, those. Throw std::bad_alloc.
 std::vector<engine_ptr> engines_of_program();
 std::vector<engine_ptr> linked_engines();
-/// Whether sections of this program can run with the engines 'given', where any of those has sections at all: a pool of
-/// an engine without sections is open beside those of the program's.
+/// Whether sections of this program can run with the engines 'given', where any of those has
+/// sections at all: a pool of an engine without sections is open beside those of the program's.
 /// Errors: bad_argument.
 status check_program(const std::string& path, std::uint32_t given);
 

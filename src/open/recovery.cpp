@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Opening a pool: check, read the lanes, ask the engines, mark open, put blocks back, let the engines
-// recover, in a stated order (engine.hpp).
+// Opening a pool: check, read the lanes, ask the engines, mark open, put blocks back, let the
+// engines recover, in a stated order (engine.hpp).
 //
 // (1) Until every check has passed nothing is written: a refusal leaves the file as it was.
 // (2) Before any section is recovered, the blocks that pending logs name are put back as they were

@@ -51,9 +51,9 @@ std::array<parents_pool, pools_max> parents; // open where this process was fork
     return true;
 }
 
-// Functions of one identifier: two files of one name may each have a static function of one name, and the
-// same inline function may come from several libraries, one of which may be unloaded. Their bodies, and so their
-// versions, differ, or it does not matter which is called.
+// Functions of one identifier: two files of one name may each have a static function of one name,
+// and the same inline function may come from several libraries, one of which may be unloaded. Their
+// bodies, and so their versions, differ, or it does not matter which is called.
 std::multimap<std::uint64_t, const hf_txfunc*>& txfuncs() {
     // Never destroyed: pools, and libraries, may outlive static destructors.
     static auto* by_id = new std::multimap<std::uint64_t, const hf_txfunc*>;
@@ -184,7 +184,8 @@ void in_child() noexcept {
     after_fork();
 }
 
-// A thread that ends stores under guard() what its sections have left to be stored, and so asks for the logs.
+// A thread that ends stores under guard() what its sections have left to be stored, and so asks for
+// the logs.
 [[maybe_unused]] const int watching =
     (forks::watch(), pthread_atfork(before_fork, after_fork, in_child));
 

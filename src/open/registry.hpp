@@ -19,7 +19,8 @@ pool::impl* pool_of(const void* address) noexcept;
 pool::impl* only_pool() noexcept;
 /// Its instance number; 0: there is no such pool.
 std::uint64_t only_instance() noexcept;
-/// Whether 'address' was in a pool that the parent of this process has open; null stands for any address of such a pool.
+/// Whether 'address' was in a pool that the parent of this process has open; null stands for any
+/// address of such a pool.
 bool is_parents(const void* address) noexcept;
 /// Ends the process where it was.
 void refuse_parents(const void* address, const char* what) noexcept;
@@ -34,8 +35,8 @@ std::mutex& guard() noexcept;
 /// can be named; else null.
 const hf_txfunc* find_txfunc(std::uint64_t id, std::uint64_t version) noexcept;
 
-/// Bits of the engines that this program's failure-atomic functions are built for, and of routines that resume: of those
-/// that are registered, as all of a program are before its own constructors.
+/// Bits of the engines that this program's failure-atomic functions are built for, and of routines
+/// that resume: of those that are registered, as all of a program are before its own constructors.
 std::uint32_t engines_of_functions() noexcept;
 /// One function more, or less, of this engine.
 void count_function(std::uint32_t engine, int change) noexcept;

@@ -118,9 +118,9 @@ void withdraw_anchors(pool::impl& pool) noexcept {
     for (const anchor& a : anchors(pool)) withdraw_anchor(pool, a.offset, a.bytes);
 }
 
-/// Under salvage: gives up what is no block of its own, with all that it names: the chunk's blocks would be handed out
-/// over it, and the next open would refuse what it found. What lies in a chunk of other blocks is shown as it stands
-/// where the pool is not stored to. False: then.
+/// Under salvage: gives up what is no block of its own, with all that it names: the chunk's blocks
+/// would be handed out over it, and the next open would refuse what it found. What lies in a chunk
+/// of other blocks is shown as it stands where the pool is not stored to. False: then.
 static bool salvage_anchor(pool::impl& pool, const anchor& a, const status& why) {
     const heap& blocks = pool.blocks.durable();
     if (pool.file->read_only() && blocks.well_formed({a.offset, blocks.rounded(a.bytes)})) {

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Goal: a pool whose root has another size than its program's type is refused, with both sizes, and stays as it was.
-// Method: a pool with a root of 64 bytes is opened with other expectations; its bytes are compared before and after.
+// Goal: a pool whose root has another size than its program's type is refused, with both sizes, and
+//           stays as it was.
+// Method: a pool with a root of 64 bytes is opened with other expectations; its bytes are compared
+//           before and after.
 #include <pool/test_support.hpp>
 
 #include <holdfast/pool.hpp>

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Pools with damage that salvage gives up: what it stores may be cut short as well, and is made again by the next open.
-// What the damage has nothing to do with is there whenever that is. Instrumented by hand.
+// Pools with damage that salvage gives up: what it stores may be cut short as well, and is made
+// again by the next open. What the damage has nothing to do with is there whenever that is.
+// Instrumented by hand.
 #include <log/lane.hpp>
 #include <open/pool_impl.hpp>
 
@@ -71,7 +72,8 @@ protected:
     }
 };
 
-/// A lane says that a section is pending, and the header that the pool was closed: nothing is rolled back.
+/// A lane says that a section is pending, and the header that the pool was closed: nothing is
+/// rolled back.
 class belied_close final : public salvaged {
     void damage(hf::pool_file& file) const override {
         constexpr std::uint32_t lane = 1; // no thread has it

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The sum of all threads' counters. Each is written by its thread alone, without atomics; read here a word at a
-// time, it may be a moment old.
+// The sum of all threads' counters. Each is written by its thread alone, without atomics; read here
+// a word at a time, it may be a moment old.
 #include <holdfast/author/persist.hpp>
 
 #include <algorithm>

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // What stands for the persistence domain where no memory does: a log that takes lines (mode power).
-// To a pool's code it is the ADR domain: a line that was flushed and then fenced is in the log, what
-// was not may be lost.
+// To a pool's code it is the ADR domain: a line that was flushed and then fenced is in the log,
+// what was not may be lost.
 //
 // (1) A fence puts the noted lines, as they are at the fence, behind all that earlier fences of any
-//     thread have put there. So every prefix of the log is a state that a failure of the machine may
-//     leave in the ADR domain: that of the moment when its last line was taken.
+//     thread have put there. So every prefix of the log is a state that a failure of the machine
+//     may leave in the ADR domain: that of the moment when its last line was taken.
 // (2) Order needs no more than (1). What is promised to somebody outside, who may act on it, is
 //     promised once the log up to there is on the disk: wait().
 #pragma once
@@ -20,8 +20,8 @@ namespace hf {
 
 class line_log {
 public:
-    /// Notes the range's lines for this thread's next order(). What they hold until then may be taken
-    /// at any time.
+    /// Notes the range's lines for this thread's next order(). What they hold until then may be
+    /// taken at any time.
     virtual void note(const void* address, std::size_t bytes) noexcept = 0;
     /// Appends the lines that this thread has noted.
     virtual void order() noexcept = 0;
@@ -36,7 +36,8 @@ namespace persist {
 
 // As the functions of persist.hpp, into a log; counted and announced as in the ADR domain.
 void flush(line_log& to, const void* address, std::size_t bytes) noexcept;
-/// 'promises': what is fenced is promised on return, unless this thread has a group open (begin_group).
+/// 'promises': what is fenced is promised on return, unless this thread has a group open
+/// (begin_group).
 void fence(line_log& to, bool promises) noexcept;
 void copy(line_log& log, void* to, const void* from, std::size_t bytes) noexcept;
 void store_word(line_log& log, std::uint64_t* to, std::uint64_t value) noexcept;

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A pool's file as a process has it that reads beside one that may write (open_options::shared). It is mapped for
-// reading, and never stored to: all that a reader tells the writer are locks (os_file::announce).
+// A pool's file as a process has it that reads beside one that may write (open_options::shared). It
+// is mapped for reading, and never stored to: all that a reader tells the writer are locks
+// (os_file::announce).
 //
-// (1) A reader has its lock before it looks at the header. From then on only writers come that let it read.
-// (2) It goes on only when nobody can be about to store to what it reads: the pool was closed, or a writer that lets
-//     others read has recovered it, whether that lives or not (reader_words::ready).
-// (3) What was mapped stays so. What the file grows by is mapped before anything in there is followed.
+// (1) A reader has its lock before it looks at the header. From then on only writers come that let
+//     it read.
+// (2) It goes on only when nobody can be about to store to what it reads: the pool was closed, or a
+//     writer that lets others read has recovered it, whether that lives or not
+//     (reader_words::ready).
+// (3) What was mapped stays so. What the file grows by is mapped before anything in there is
+//     followed.
 #include <base/assert.hpp>
 #include <base/line.hpp>
 #include <pool/boot_id.hpp>
@@ -33,7 +37,8 @@ reader_words* pool_file::words_for_readers() const noexcept {
     return reinterpret_cast<reader_words*>(base_ + reader_words_offset);
 }
 
-/// Judges the header as it stands. 'in_flux': what was refused may be well once the writer has gone on.
+/// Judges the header as it stands. 'in_flux': what was refused may be well once the writer has gone
+/// on.
 status pool_file::look_beside(bool& in_flux) {
     header_bytes_read read;
     in_flux = true; // read while it is written a copy does not verify
@@ -55,7 +60,8 @@ status pool_file::look_beside(bool& in_flux) {
     if (h.open == 0) return {};
     reader_words words{};
     if (status ok = file_.read_at(reader_words_offset, &words, sizeof words); !ok.ok()) return ok;
-    // After another boot nobody knows whether the word that says so is newer than what it speaks of.
+    // After another boot nobody knows whether the word that says so is newer than what it speaks
+    // of.
     const bool readers_words =
         (h.required_features & feature_power_log) == 0 && same_boot(h, **boot);
     if (readers_words && words.ready == h.generation) return {};

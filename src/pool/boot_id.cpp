@@ -50,7 +50,8 @@ int read_boot_id(boot_identifier& out) {
     return failed;
 }
 
-/// A time namespace shifts CLOCK_BOOTTIME: a container that is moved to another machine keeps it going.
+/// A time namespace shifts CLOCK_BOOTTIME: a container that is moved to another machine keeps it
+/// going.
 bool clocks_are_shifted() noexcept {
     const int fd =
         restarted([] { return ::open("/proc/self/timens_offsets", O_RDONLY | O_CLOEXEC); });

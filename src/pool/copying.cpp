@@ -36,7 +36,8 @@ namespace {
 constexpr std::uint64_t step_bytes = 4ULL << 20, page_bytes = 4096, piece_bytes = 256 << 10;
 constexpr unsigned attempts_max = 20;
 
-/// On tmpfs a hole that is touched takes its space back, even when it is read; on a full disk that is SIGBUS.
+/// On tmpfs a hole that is touched takes its space back, even when it is read; on a full disk that
+/// is SIGBUS.
 bool reading_fills(int descriptor) noexcept {
     struct stat about{};
     struct statfs system{};
@@ -96,8 +97,9 @@ std::uint64_t make_zero(std::byte* to, std::uint64_t bytes) noexcept {
     return changed;
 }
 
-/// Makes 'to' what a file is that nobody changes, without a look into its holes where that matters. Elsewhere they
-/// are looked into: of some file systems SEEK_DATA has missed what is stored through a mapping.
+/// Makes 'to' what a file is that nobody changes, without a look into its holes where that matters.
+/// Elsewhere they are looked into: of some file systems SEEK_DATA has missed what is stored through
+/// a mapping.
 std::uint64_t make_equal_to_file(std::byte* to, const view& from, int descriptor) noexcept {
     const std::uint64_t end = from.bytes();
     if (!reading_fills(descriptor)) return make_equal(to, from.at(), end);
@@ -174,8 +176,8 @@ public:
     copier(const std::string& from, const std::string& to, const copy_options& options)
         : from_path_(from), to_path_(to), options_(options) {}
 
-    /// Creates the copy's file, and fills it while its owner, if there is one, works on. 'bytes': of the
-    /// pool, which never shrinks.
+    /// Creates the copy's file, and fills it while its owner, if there is one, works on. 'bytes':
+    /// of the pool, which never shrinks.
     status prepare(int from, std::uint64_t bytes) {
         from_ = from;
         auto made = os_file::create_new(to_path_);
@@ -318,9 +320,9 @@ private:
     bool published_ = false;
 };
 
-/// In a child that stops its parent: made by a bare clone, so that none of what is called around fork()
-/// takes the parent's files from it, and without a signal when it ends. It owns nothing, allocates nothing
-/// and takes no lock: other threads of the parent may have held any.
+/// In a child that stops its parent: made by a bare clone, so that none of what is called around
+/// fork() takes the parent's files from it, and without a signal when it ends. It owns nothing,
+/// allocates nothing and takes no lock: other threads of the parent may have held any.
 status copier::finish_from_helper() {
     void* const shared = ::mmap(nullptr, sizeof(moment) + sizeof(frozen_process),
                                 PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -432,8 +434,8 @@ result<copy_report> copy_pool_file(const std::string& from, const std::string& t
         if (!done.ok()) return done;
         const auto copied = copying.header();
         if (!copied) return copied.error();
-        // It had the pool before and afterwards, and nobody has opened it in between: it had it in the
-        // moment of the copy as well.
+        // It had the pool before and afterwards, and nobody has opened it in between: it had it in
+        // the moment of the copy as well.
         if (!unused && (copied->generation != before->generation ||
                         find_lock_holder(source.fd).process != owner.process))
             continue;

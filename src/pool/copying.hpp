@@ -2,14 +2,16 @@
 //
 // A pool's file, copied as it stood at one moment, while a process works on it.
 //
-// (1) What a process leaves that is killed is a pool that the next open recovers. So is what it would leave, were it
-//     killed now: every byte of the file, between two instructions of each of its threads. That is what is copied.
-// (2) The file is copied while its owner runs, and compared once more; then the owner is stopped (freezing.hpp), what
-//     differs is copied again, and it goes on. It stands for as long as comparing takes.
-// (3) It has the owner, the group and the permissions of the pool, as far as the copier may give them: the pool's program can
-//     open what root has copied.
-// (4) The copy has no name before all of it is on the disk and its header says so: feature_whole. Whatever
-//     interrupts this leaves no half copy, and the owner running.
+// (1) What a process leaves that is killed is a pool that the next open recovers. So is what it
+//     would leave, were it killed now: every byte of the file, between two instructions of each of
+//     its threads. That is what is copied.
+// (2) The file is copied while its owner runs, and compared once more; then the owner is stopped
+//     (freezing.hpp), what differs is copied again, and it goes on. It stands for as long as
+//     comparing takes.
+// (3) It has the owner, the group and the permissions of the pool, as far as the copier may give
+//     them: the pool's program can open what root has copied.
+// (4) The copy has no name before all of it is on the disk and its header says so: feature_whole.
+//     Whatever interrupts this leaves no half copy, and the owner running.
 #pragma once
 
 #include <holdfast/copy.hpp>
@@ -24,14 +26,14 @@ namespace hf {
 
 class os_file;
 
-/// Called before the copy gets its name, when all of it is on the disk; what this writes it syncs. An error ends the copy,
-/// and nothing of it is left.
+/// Called before the copy gets its name, when all of it is on the disk; what this writes it syncs.
+/// An error ends the copy, and nothing of it is left.
 using copy_check = std::function<status(const os_file& copy)>;
 
 /// Copies the pool's file at 'from', in use or not, to a new file 'to'.
 ///
-/// Errors:   not_found, not_a_pool, exists, pool_full (the disk), permission (a process has the pool open that cannot
-///           be seen, or stopped), io_error; what 'check' says.
+/// Errors:   not_found, not_a_pool, exists, pool_full (the disk), permission (a process has the
+///           pool open that cannot be seen, or stopped), io_error; what 'check' says.
 result<copy_report> copy_pool_file(const std::string& from, const std::string& to,
                                    const copy_options& options, const copy_check& check = {});
 /// The same of a file that this process has open as a pool.

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Goal: a copy of a pool in use is the pool of one moment: it opens, is whole, and has what was acknowledged
-// before the copy was asked for, and nothing that came after it was made. Whoever is killed meanwhile, the owner
-// or the copier, no half copy is left and the owner goes on.
+// Goal: a copy of a pool in use is the pool of one moment: it opens, is whole, and has what was
+//           acknowledged
+// before the copy was asked for, and nothing that came after it was made. Whoever is killed
+// meanwhile, the owner or the copier, no half copy is left and the owner goes on.
 //
-// Method: a process pushes to a list as fast as it can and says in shared memory how far it is. It is copied from
-// outside (copy_pool_file), or copies itself beside its pushing threads (pool::copy_to). Each copy is opened, as
-// after a crash, and the whole list is looked through. HOLDFAST_COPIES=200 makes as many copies of each kind, and
-// prints how long the owner stood still.
+// Method: a process pushes to a list as fast as it can and says in shared memory how far it is. It
+//           is copied from
+// outside (copy_pool_file), or copies itself beside its pushing threads (pool::copy_to). Each copy
+// is opened, as after a crash, and the whole list is looked through. HOLDFAST_COPIES=200 makes as
+// many copies of each kind, and prints how long the owner stood still.
 #include <open/pool_impl.hpp>
 #include <pool/copying.hpp>
 #include <pool/test_support.hpp>

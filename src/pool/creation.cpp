@@ -30,8 +30,8 @@ sizes sizes_for(const file_options& o) noexcept {
             o.max_bytes != 0 ? o.max_bytes : std::min(64 * o.create_bytes, pool_bytes_max)};
 }
 
-/// Small chunks waste less of a pool that stays small. In one that grows they are many, and a container's nodes of more
-/// than an eighth of one take each a chunk of their own.
+/// Small chunks waste less of a pool that stays small. In one that grows they are many, and a
+/// container's nodes of more than an eighth of one take each a chunk of their own.
 std::uint64_t chunk_for(const sizes& pool) noexcept {
     const bool grows = pool.create_bytes >= 1_MiB && pool.max_bytes >= 1_GiB;
     return pool.create_bytes >= 16_MiB || grows ? 64_KiB : 4_KiB;

@@ -60,8 +60,8 @@ ending run(against what, const std::function<void()>& body);
 /// While one lives, this thread's guarded run is short of time (3). Without such a run, nothing.
 class clock {
 public:
-    /// 'ms_max': of this thread's computing time without progress; 0: no bound. Both are called in a
-    /// signal handler: 'progressed' says whether there was any since it was last called, and
+    /// 'ms_max': of this thread's computing time without progress; 0: no bound. Both are called in
+    /// a signal handler: 'progressed' says whether there was any since it was last called, and
     /// 'at_expiry', when the time is over, makes the runtime's entries call expired().
     clock(std::uint32_t ms_max, bool (*progressed)(void* context) noexcept,
           void (*at_expiry)(void* context) noexcept, void* context);

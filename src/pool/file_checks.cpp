@@ -190,7 +190,8 @@ status check_header(const std::string& path, const pool_header& h, std::uint64_t
         return refusal(path, errc::wrong_version,
                        fmt::format("expected format version {}, found {}", header_format_version,
                                    h.format_version));
-    // Marks are of engines that the header names, which check_use() compares with those that are given.
+    // Marks are of engines that the header names, which check_use() compares with those that are
+    // given.
     const std::uint64_t known =
         known_required_features | engine_marks{h.engines, h.engines}.features();
     if (const std::uint64_t unknown = h.required_features & ~known; unknown != 0)

@@ -41,7 +41,8 @@ struct header_copies {
         return a_counts ? first : second;
     }
 };
-/// 'page_a', 'page_b': from where a copy starts, as far as there is a file; empty: it has no such page.
+/// 'page_a', 'page_b': from where a copy starts, as far as there is a file; empty: it has no such
+/// page.
 header_copies judge_copies(std::span<const std::byte> page_a,
                            std::span<const std::byte> page_b) noexcept;
 

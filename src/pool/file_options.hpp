@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What is asked of a pool's file. src/open fills it from open_options, which say what each means (holdfast/pool.hpp), and
-// from the engines.
+// What is asked of a pool's file. src/open fills it from open_options, which say what each means
+// (holdfast/pool.hpp), and from the engines.
 #pragma once
 
 #include <holdfast/options.hpp>
@@ -29,7 +29,8 @@ struct file_options {
     relocation relocate = relocation::never;
     bool migrates = false; // a pool of another layout is brought to this one
     bool seal = true;
-    // Bits of engines: of those that are given, and of these the ones whose marks the header gets (header.hpp).
+    // Bits of engines: of those that are given, and of these the ones whose marks the header gets
+    // (header.hpp).
     std::uint32_t engines = 0;
     std::uint32_t drop_bytes = 0;
     std::uint32_t rebuild = 0;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What is under a pool's file. A store to a mapped page finds its block on the disk where the file has it for itself: on a
-// file system that writes a block to a new place, or while the block is shared with a copy (a reflink, a snapshot), a
-// store takes space, and on a full disk the kernel answers with SIGBUS.
+// What is under a pool's file. A store to a mapped page finds its block on the disk where the file
+// has it for itself: on a file system that writes a block to a new place, or while the block is
+// shared with a copy (a reflink, a snapshot), a store takes space, and on a full disk the kernel
+// answers with SIGBUS.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +11,8 @@
 
 namespace hf {
 
-/// Why a store may die on a full disk all the same, or what else this file system does not do; empty: nothing that is known.
+/// Why a store may die on a full disk all the same, or what else this file system does not do;
+/// empty: nothing that is known.
 std::string file_system_doubt(int descriptor);
 
 struct unshared {

@@ -60,7 +60,8 @@ private:
     std::size_t used_ = 0;
 };
 
-/// Whether the thread has ended, and only its entry is left: it is refused as one that is another's.
+/// Whether the thread has ended, and only its entry is left: it is refused as one that is
+/// another's.
 bool has_ended(pid_t process, pid_t thread) noexcept {
     proc_path path;
     path << "/proc/" << process << "/task/" << thread << "/stat";

@@ -22,7 +22,8 @@ namespace hf {
 
 namespace {
 
-// What one of those extents that a small rise of max_bytes takes must leave to those after it: steps of at most a quarter.
+// What one of those extents that a small rise of max_bytes takes must leave to those after it:
+// steps of at most a quarter.
 constexpr std::uint64_t spared_step(std::uint64_t size) { return size / 4; }
 
 } // namespace
@@ -45,8 +46,9 @@ status pool_file::past(const growth_bound& until, std::uint64_t heap_bytes) cons
                                    : ""));
 }
 
-/// What another extent is laid out for that must have room for 'needed' bytes of chunks; 0: its tables do not fit.
-/// Upholds (2) of extents.hpp: what a limit or the disk allows decides how much of it there is at first, and not that.
+/// What another extent is laid out for that must have room for 'needed' bytes of chunks; 0: its
+/// tables do not fit. Upholds (2) of extents.hpp: what a limit or the disk allows decides how much
+/// of it there is at first, and not that.
 std::uint64_t pool_file::lay_out(std::uint64_t needed, std::uint64_t room,
                                  const growth_bound& until) const {
     const std::uint64_t size = size_bytes(), chunk = shape_.chunk_bytes;
@@ -59,8 +61,8 @@ std::uint64_t pool_file::lay_out(std::uint64_t needed, std::uint64_t room,
     if (good < rest && rest < 2 * good)
         good = rest; // no end that is too short for tables of its own
     if (split_extent(good, chunk).metadata_bytes + needed <= room) return good;
-    // The end of a pool whose limit is raised by little has room for tables of that little alone, as long as there are
-    // extents to spare. Logs take one in any case.
+    // The end of a pool whose limit is raised by little has room for tables of that little alone,
+    // as long as there are extents to spare. Logs take one in any case.
     const bool spared = until.set_by == growth_bound::max_bytes ||
                         (until.set_by == growth_bound::log_reserve && left > 1 &&
                          least_step(shape_.max_bytes, left - 1) <= spared_step(shape_.max_bytes));
@@ -177,9 +179,10 @@ status pool_file::reserve_more(std::uint64_t end) {
     return {};
 }
 
-/// Whether the disk has refused no more than that, and has had no space given back since. A full pool asks for each
-/// block that it lacks, and a file system with a journal (ext4) answers a refusal after writing that: 10 to 30 ms.
-/// Quotas and reserves change unseen, so that it is asked again after a second.
+/// Whether the disk has refused no more than that, and has had no space given back since. A full
+/// pool asks for each block that it lacks, and a file system with a journal (ext4) answers a
+/// refusal after writing that: 10 to 30 ms. Quotas and reserves change unseen, so that it is asked
+/// again after a second.
 bool pool_file::still_refused(std::uint64_t bytes) const noexcept {
     if (!growth_.refused || bytes < growth_.refused->bytes) return false;
     const auto free_bytes = file_.disk_free_bytes();
@@ -187,7 +190,8 @@ bool pool_file::still_refused(std::uint64_t bytes) const noexcept {
            std::chrono::steady_clock::now() - growth_.refused->when < std::chrono::seconds(1);
 }
 
-/// 'free_before': when it was asked. What somebody gives back while it answers may be more than enough.
+/// 'free_before': when it was asked. What somebody gives back while it answers may be more than
+/// enough.
 void pool_file::note_refused(std::uint64_t bytes, std::optional<std::uint64_t> free_before,
                              const status& why) {
     const auto free_bytes = file_.disk_free_bytes();

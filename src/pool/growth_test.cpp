@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Goal: a refusal for want of room names the disk's error, or the limit that holds, and what to do. No limit of the process
+// Goal: a refusal for want of room names the disk's error, or the limit that holds, and what to do.
+//           No limit of the process
 // ends it by a signal. Method: a fallocate() that fails; limits of a child process.
 #include <pool/test_support.hpp>
 

@@ -27,11 +27,11 @@ inline constexpr std::uint64_t header_b_offset = 4096;
 inline constexpr std::uint64_t root_words_offset = 8192;
 inline constexpr std::uint64_t lanes_start_offset = 12288;
 
-/// Optional: left open, and a copy made at one moment, all of it on the disk (copying.hpp). Neither another
-/// boot nor another file makes its content doubtful. Gone with the first open.
+/// Optional: left open, and a copy made at one moment, all of it on the disk (copying.hpp). Neither
+/// another boot nor another file makes its content doubtful. Gone with the first open.
 inline constexpr std::uint64_t feature_whole = 1;
-/// Optional: free chunks may be holes in the file (pool::trim). How many blocks a file has does not always tell: a file
-/// system counts some of its own among them.
+/// Optional: free chunks may be holes in the file (pool::trim). How many blocks a file has does not
+/// always tell: a file system counts some of its own among them.
 inline constexpr std::uint64_t feature_holes = 2;
 /// Required bits change what readers must understand; a build that misses one refuses the pool.
 /// Left open, with addresses of a mapping at 'mapped_address' in its logs.
@@ -45,8 +45,8 @@ inline constexpr std::uint64_t feature_migrating = 8;
 inline constexpr std::uint64_t known_required_features =
     feature_relocated | feature_caches_persist | feature_power_log | feature_migrating;
 
-/// Two marks of each engine, by its bit, among the required features. A pool has them that was left open, and only of
-/// the engines that its header names.
+/// Two marks of each engine, by its bit, among the required features. A pool has them that was left
+/// open, and only of the engines that its header names.
 struct engine_marks {
     /// Rolling back may need log records that the engine has not kept (kinds 11 and 12).
     std::uint32_t drop_bytes = 0;
@@ -71,7 +71,8 @@ inline constexpr std::uint64_t pool_bytes_min = 64ULL << 10;
 inline constexpr std::uint64_t pool_bytes_max = 1ULL << 40;
 inline constexpr std::uint32_t lane_count_max = 4096;
 
-/// Canonical addresses: application memory for plain programs, sanitizers and valgrind (docs/internals/design.md).
+/// Canonical addresses: application memory for plain programs, sanitizers and valgrind
+/// (docs/internals/design.md).
 inline constexpr std::uint64_t base_low = HF_CANONICAL_LOW;
 inline constexpr std::uint64_t base_high = HF_CANONICAL_HIGH;
 /// Where pools are mapped that are not at their canonical address: nothing else is there.

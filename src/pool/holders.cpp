@@ -24,8 +24,8 @@ bool is_number(const char* name) {
                                      [](unsigned char c) { return std::isdigit(c) != 0; });
 }
 
-/// The text of a file of /proc; empty when it cannot be read, as where its process or descriptor goes meanwhile: there a
-/// stream of the standard library would throw.
+/// The text of a file of /proc; empty when it cannot be read, as where its process or descriptor
+/// goes meanwhile: there a stream of the standard library would throw.
 std::string text_of(const std::string& path) {
     const std::unique_ptr<FILE, int (*)(FILE*)> file(std::fopen(path.c_str(), "re"), std::fclose);
     std::string text;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What the header says of a pool: marked open, moved, brought to another layout, closed; and how that is written.
+// What the header says of a pool: marked open, moved, brought to another layout, closed; and how
+// that is written.
 #include <base/assert.hpp>
 #include <pool/boot_id.hpp>
 #include <pool/file_checks.hpp>
@@ -25,8 +26,9 @@ bool pool_file::may_have_holes() const noexcept {
     return !present || file_.has_holes(std::max(size_bytes(), *present));
 }
 
-/// Upholds (3). In mode power blocks go home when the pool is closed: none may find the disk full. What is opened by
-/// salvage may have been copied without its zeros, blocks of pending sections among them.
+/// Upholds (3). In mode power blocks go home when the pool is closed: none may find the disk full.
+/// What is opened by salvage may have been copied without its zeros, blocks of pending sections
+/// among them.
 status pool_file::allocate_but(std::span<const extent> spare) {
     if (mode() == hf::mode::power || asked_.salvage) spare = {};
     std::uint64_t from = 0;
@@ -40,7 +42,8 @@ status pool_file::allocate_but(std::span<const extent> spare) {
     return from < size_bytes() ? file_.allocate(from, size_bytes() - from) : status();
 }
 
-/// Upholds (3): blocks that the file shares with a copy of it, which a store would have to take anew, become its own.
+/// Upholds (3): blocks that the file shares with a copy of it, which a store would have to take
+/// anew, become its own.
 status pool_file::take_own_blocks() {
     const unshared done = unshare(file_.descriptor());
     if (done.failed != 0)
@@ -76,8 +79,8 @@ status pool_file::mark_open(std::span<const extent> spare) {
     pool_header& h = *header_;
     // Nobody has written back what a process left in the caches: from here on mode pmem would
     // vouch for it.
-    // And a process that was killed may have written a header that no sync has covered: the log must not follow one that
-    // a failure takes back.
+    // And a process that was killed may have written a header that no sync has covered: the log
+    // must not follow one that a failure takes back.
     const bool left_in_process_mode =
         !left_.clean && h.mode == static_cast<std::uint32_t>(mode::process);
     if (mode() == mode::power || (mode() == mode::pmem && left_in_process_mode))
@@ -88,8 +91,8 @@ status pool_file::mark_open(std::span<const extent> spare) {
                                    way_out_of(EFBIG)));
     if (mode() == hf::mode::power)
         if (status ok = power_->start(h, h.generation + 1); !ok.ok()) return ok;
-    // The log's name, and the pool's own: who made it, or gave it another one, may have been killed before that was
-    // durable, and what is promised from here on nobody would find.
+    // The log's name, and the pool's own: who made it, or gave it another one, may have been killed
+    // before that was durable, and what is promised from here on nobody would find.
     if (mode() != hf::mode::process)
         if (status ok = file_.sync_directory(); !ok.ok()) return ok;
     h.required_features &= ~feature_power_log;

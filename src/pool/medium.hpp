@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // What makes bytes of a pool durable: code that stores to a pool is given its medium, and asks that
-// for flushes and fences. A medium is a persistence domain and the instructions it wants (persist.hpp),
-// or, in mode power, a log of lines that stands for the ADR domain (persist/line_log.hpp).
+// for flushes and fences. A medium is a persistence domain and the instructions it wants
+// (persist.hpp), or, in mode power, a log of lines that stands for the ADR domain
+// (persist/line_log.hpp).
 //
 // What a failure can take says which kind of medium it is:
 //   ordered  every store that was made is there, in program order: mode process
 //   fenced   what was not flushed and fenced may be lost, in any order: mode pmem; with eADR, what was not fenced
 //   batched  everything since the last batch is lost together: mode power
-// Code that each store passes through is compiled for a kind (as_its_kind), and asks nothing when it runs. A batched
-// medium is served by the code for fenced ones.
+// Code that each store passes through is compiled for a kind (as_its_kind), and asks nothing when
+// it runs. A batched medium is served by the code for fenced ones.
 #pragma once
 
 #include <base/assert.hpp>
@@ -58,7 +59,8 @@ public:
     }
     /// Whether fence() promises: without a group always.
     bool promises() const noexcept { return log_ == nullptr || !persist::in_group(*log_); }
-    /// From here to end_group() this thread's fences only order; the end promises what they have fenced.
+    /// From here to end_group() this thread's fences only order; the end promises what they have
+    /// fenced.
     void begin_group() const noexcept {
         if (log_ != nullptr) [[unlikely]]
             persist::begin_group(*log_);

@@ -102,8 +102,9 @@ const char* kind_of(mode_t mode) noexcept {
     return "a device";
 }
 
-// What is locked, far behind every file. Below 'beside_at' it is the file, whole: a writer that lets others read locks no
-// more. A reader beside it has 'beside_at' for as long as it is there, and a byte for each number that it announces.
+// What is locked, far behind every file. Below 'beside_at' it is the file, whole: a writer that
+// lets others read locks no more. A reader beside it has 'beside_at' for as long as it is there,
+// and a byte for each number that it announces.
 constexpr off_t beside_at = off_t{1} << 62;
 constexpr off_t announced_at = beside_at + 2;
 
@@ -140,7 +141,7 @@ status lock_file(const std::string& path, int fd, held how) {
     return refusal(path, errc::in_use, "open in " + holder_of_lock(fd));
 }
 
-/// 0 where a file that was made under 'new_prefix' is this process's now: locked, and with a name. Else why not.
+/// 0 where a file made under 'new_prefix' is this process's now: locked and named; else why not.
 int make_ours(int fd) noexcept {
     struct flock lock{};
     lock.l_type = F_WRLCK;
@@ -229,7 +230,7 @@ status os_file::adopt(const std::string& path, int fd, held how) {
     path_ = path;
     std::error_code nowhere;
     full_path_ = std::filesystem::absolute(path, nowhere).string();
-    // Of a process that was started without standard streams it would be one: what it prints would go into the file.
+    // In a process without standard streams it would be one: what is printed would go there.
     if (fd <= STDERR_FILENO) {
         fd_ = restarted([&] { return ::fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1); });
         const int failed = errno;
@@ -353,7 +354,7 @@ void os_file::withdraw(std::uint64_t number) const noexcept {
 std::uint64_t os_file::oldest_announced() const noexcept {
     std::uint64_t oldest = ~std::uint64_t{0};
     if (in_memory()) return oldest;
-    // The kernel names one lock of those there are, in no order: the next question is for lower ones.
+    // The kernel names any one lock of those there are: the next question is for lower ones.
     for (off_t count = 0; oldest != 0; count = static_cast<off_t>(oldest)) {
         struct flock found = range(F_WRLCK, announced_at, count);
         if (restarted([&] { return ::fcntl(fd_, F_OFD_GETLK, &found); }) != 0) return 0;
@@ -551,8 +552,9 @@ int os_file::truncate(std::uint64_t bytes) const noexcept {
     return restarted([&] { return ::ftruncate(fd_, static_cast<off_t>(bytes)); }) == 0 ? 0 : errno;
 }
 
-/// What a sync could not write the kernel takes for written: whoever opens the file next would read it, and the next
-/// sync would vouch for it. They are to read what the disk has. What is mapped stays, until it is not.
+/// What a sync could not write the kernel takes for written: whoever opens the file next would read
+/// it, and the next sync would vouch for it. They are to read what the disk has. What is mapped
+/// stays, until it is not.
 void os_file::forget_unwritten() const noexcept {
     (void)::posix_fadvise(fd_, 0, 0, POSIX_FADV_DONTNEED);
 }

@@ -30,7 +30,8 @@ struct memory_image {
     bool sealed = false; // there is room for a seal behind the largest pool, and it is written
 };
 
-/// A range of an image was written as to a file, and synced at once: the system calls are not failed.
+/// A range of an image was written as to a file, and synced at once: the system calls are not
+/// failed.
 inline constexpr trace::event image_written{"image_written"};
 
 /// Which file this is: copies differ. Kept by renaming, by a restart of the machine, and by
@@ -45,8 +46,8 @@ struct file_identity {
     }
 };
 
-/// What a process has of a file: alone, to write or (any number) to read; to write beside readers; to read beside them and
-/// one that writes.
+/// What a process has of a file: alone, to write or (any number) to read; to write beside readers;
+/// to read beside them and one that writes.
 enum class held : std::uint8_t { to_write, to_read, to_write_beside_readers, to_read_beside };
 
 class os_file {
@@ -78,18 +79,21 @@ public:
     status publish();
     /// The same as create_new(), beside a file that has the name: replace() gives it to this one.
     static result<os_file> create_beside(const std::string& path);
-    /// Puts a new file in the place of the one that has its name. Whoever waits for that one's lock finds this one.
-    /// A crash keeps the one or the other, and may leave a name that nothing opens (docs/format/pool.md).
+    /// Puts a new file in the place of the one that has its name. Whoever waits for that one's lock
+    /// finds this one. A crash keeps the one or the other, and may leave a name that nothing opens
+    /// (docs/format/pool.md).
     ///
     /// Requires: create_beside(); the caller holds the lock of the one that goes.
     /// Errors:   not_found (the directory), permission, io_error.
     status replace();
 
-    // Announcements: numbers that readers hold, and the writer beside them asks for. Each is a shared lock on a byte far
-    // behind every file, which needs no right to write and which the kernel drops with the process.
+    // Announcements: numbers that readers hold, and the writer beside them asks for. Each is a
+    // shared lock on a byte far behind every file, which needs no right to write and which the
+    // kernel drops with the process.
     /// Numbers above have no byte.
     static constexpr std::uint64_t announced_max = std::uint64_t{1} << 61;
-    /// False when the system has no memory for it, or the number no byte. Requires: to_read_beside; it is not announced.
+    /// False when the system has no memory for it, or the number no byte. Requires: to_read_beside;
+    /// it is not announced.
     bool announce(std::uint64_t number) const noexcept;
     void withdraw(std::uint64_t number) const noexcept;
     /// The least number that another process announces; all ones: none does.
@@ -115,16 +119,19 @@ public:
     /// Allocates [offset, offset + bytes) for good and lengthens the file to its end. Bytes that
     /// were not in the file read as zeros.
     ///
-    /// Errors:   pool_full (the disk, a quota, ulimit -f), io_error; the file may have become longer.
+    /// Errors:   pool_full (the disk, a quota, ulimit -f), io_error; the file may have become
+    ///           longer.
     status allocate(std::uint64_t offset, std::uint64_t bytes) const;
     /// Gives the space of a part of the file back; it reads as zeros. 0, or the error.
     int punch(std::uint64_t offset, std::uint64_t bytes) const noexcept;
-    /// What the file system has free, reserves included; nothing where it does not say, and in memory.
+    /// What the file system has free, reserves included; nothing where it does not say, and in
+    /// memory.
     std::optional<std::uint64_t> disk_free_bytes() const noexcept;
     /// 0, or the error.
     int truncate(std::uint64_t bytes) const noexcept;
-    // The kernel reports a write-back error once for an open file, to whichever call comes first, and may have dropped
-    // what it could not write. So these take turns, and where one has failed all do from then on, on every thread.
+    // The kernel reports a write-back error once for an open file, to whichever call comes first,
+    // and may have dropped what it could not write. So these take turns, and where one has failed
+    // all do from then on, on every thread.
     /// Makes data and size durable; nothing to do on tmpfs.
     status sync() const;
     /// Makes the data durable, and of the size what reading it needs.
@@ -133,16 +140,17 @@ public:
     status sync_mapped(void* from, std::size_t bytes) const;
     /// Makes the directory entry durable; nothing to do on tmpfs.
     status sync_directory() const;
-    /// Gives this file the owner, the group and the permissions of another one. False where the process may not: then
-    /// it has what it may, and no permissions for another group than they were given to.
+    /// Gives this file the owner, the group and the permissions of another one. False where the
+    /// process may not: then it has what it may, and no permissions for another group than they
+    /// were given to.
     bool take_owner_of(int descriptor) const noexcept;
     /// The same, and a line in the log where it is false.
     void take_owner_or_say(int descriptor) const noexcept;
     /// Removes whatever name a new file has. For a creation that failed, while the lock is held.
     void unlink() const noexcept;
     file_identity identity() const noexcept;
-    /// What has happened to its name since it was opened, or published: for people; empty: the name leads to it, or
-    /// nobody here may look.
+    /// What has happened to its name since it was opened, or published: for people; empty: the name
+    /// leads to it, or nobody here may look.
     std::string misplaced() const;
 
     // Around fork(), in this order (forks.hpp).
@@ -159,7 +167,8 @@ private:
     status adopt(const std::string& path, int fd, held how);
     status open_new(held how);
     static result<os_file> open_named(const std::string& path, bool follow_symlinks, held how);
-    /// Whether another file has the name now that this one was opened by: what is stored to this one nobody finds.
+    /// Whether another file has the name now that this one was opened by: what is stored to this
+    /// one nobody finds.
     bool was_replaced(bool follow_symlinks) const noexcept;
     status system_error(const char* call, int error) const;
     status cannot_allocate(std::uint64_t bytes, int error) const;

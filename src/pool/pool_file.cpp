@@ -401,8 +401,8 @@ status pool_file::map(std::uint64_t offset, std::uint64_t bytes) const {
         fmt::format("cannot map {} bytes at offset {}: {}", bytes, offset, error_text(failed)));
 }
 
-/// What a file is short of that is salvaged, to be written, it gets: this differs from (2). One that is read is mapped as
-/// far as it goes.
+/// What a file is short of that is salvaged, to be written, it gets: this differs from (2). One
+/// that is read is mapped as far as it goes.
 status pool_file::map_all() {
     if (!present_bytes_) return map(0, size_bytes());
     const std::uint64_t there = round_up(*present_bytes_, page_bytes), end = size_bytes();
@@ -443,7 +443,8 @@ status pool_file::whole() const {
 bool pool_file::valid() const noexcept {
     const pool_header& h = *header_;
     if (counting_copy_ != header_a_offset && counting_copy_ != header_b_offset) return false;
-    // While a growth writes the headers they name one extent more than readers see, or a longer last one.
+    // While a growth writes the headers they name one extent more than readers see, or a longer
+    // last one.
     const std::span<const extent> seen = extents();
     if (h.extent_count < seen.size() || h.extent_count > seen.size() + 1) return false;
     for (std::size_t i = 0; i < seen.size(); ++i)

@@ -8,7 +8,8 @@
 //     before the next: so one copy verifies at any time, however often a crash cuts this short.
 // (2) open() writes nothing: a refusal leaves the file byte-identical. mark_open() is the first
 //     write. (3) Every byte of every extent is allocated by the file system before the header names
-//     it, and from then on, but for chunks that the allocator knows to be free: give_back(), take_back().
+//     it, and from then on, but for chunks that the allocator knows to be free: give_back(),
+//     take_back().
 // (4) Nothing read from the file is used as an offset, size or count before it is bounded.
 #pragma once
 
@@ -53,7 +54,8 @@ struct root_words {
     std::uint64_t root_bytes;       // its size, written before root_offset
     std::uint64_t migration_offset; // migration_record; 0: none
     std::uint64_t reserved[5];
-    /// By engine_slot(), where an engine keeps what it has in pools: its superblock, one chunk, from pool start; 0: none yet.
+    /// By engine_slot(), where an engine keeps what it has in pools: its superblock, one chunk,
+    /// from pool start; 0: none yet.
     std::uint64_t anchors[engines_max];
 
     std::uint64_t& anchor(engine_bit of) noexcept { return anchors[engine_slot(of)]; }
@@ -65,8 +67,8 @@ struct root_words {
 };
 static_assert(sizeof(root_words) == 192 && std::is_trivially_copyable_v<root_words>);
 
-/// What a writer that lets others read (open_options::shared) tells them: at reader_words_offset, a line of its own. Of no
-/// use once the machine has been down: then there are no readers.
+/// What a writer that lets others read (open_options::shared) tells them: at reader_words_offset, a
+/// line of its own. Of no use once the machine has been down: then there are no readers.
 struct reader_words {
     /// Every version committed up to here is in the file, where readers look. Only ever grows.
     std::uint64_t sequence;
@@ -77,8 +79,8 @@ struct reader_words {
 static_assert(sizeof(reader_words) == 64);
 inline constexpr std::uint64_t reader_words_offset = 8192 + 256;
 
-/// A block that root_words::migration_offset names while a pool is on its way to another layout, and until what that leaves
-/// to be done is done (open/migration.hpp).
+/// A block that root_words::migration_offset names while a pool is on its way to another layout,
+/// and until what that leaves to be done is done (open/migration.hpp).
 struct migration_record {
     std::uint64_t cursor; // the application's
     std::uint64_t
@@ -115,7 +117,8 @@ public:
     /// Opens or creates, locks and maps; checks everything; writes nothing to an existing file.
     static result<std::unique_ptr<pool_file>> open(const std::string& path,
                                                    const file_options& options);
-    /// The same with read_only, while nobody else has it, not even to read: for what takes its place.
+    /// The same with read_only, while nobody else has it, not even to read: for what takes its
+    /// place.
     static result<std::unique_ptr<pool_file>> open_to_replace(const std::string& path,
                                                               const file_options& options);
     /// Opens the pool that 'image' holds, at its canonical address, as open() would a file.
@@ -123,9 +126,11 @@ public:
                                                          const file_options& options);
     /// Marks the pool open by this boot: generation grows by one, boot identifier, mode and engines
     /// recorded, a damaged header copy rewritten. 2 ordering points.
-    /// 'spare': of a file with holes, in order, where no block is: nobody stores there before take_back().
+    /// 'spare': of a file with holes, in order, where no block is: nobody stores there before
+    /// take_back().
     status mark_open(std::span<const extent> spare = {});
-    /// Whether the file may have holes: until then 'spare' is not asked for. Requires: not marked open.
+    /// Whether the file may have holes: until then 'spare' is not asked for. Requires: not marked
+    /// open.
     bool may_have_holes() const noexcept;
     /// Marks the pool cleanly closed (no engine holds state), unmaps, unlocks. Also safe after a
     /// failed open. 2 ordering points.
@@ -181,8 +186,8 @@ public:
     const std::string& path() const noexcept { return path_; }
     const std::vector<std::string>& warnings() const noexcept { return warnings_; }
     void warn(std::string what) { warnings_.push_back(std::move(what)); }
-    /// Bits of engines whose sections, of those that the open before this one left pending, may not have kept all that they
-    /// overwrote; and of those that have something to compute again.
+    /// Bits of engines whose sections, of those that the open before this one left pending, may not
+    /// have kept all that they overwrote; and of those that have something to compute again.
     std::uint32_t dropped_bytes() const noexcept { return left_.dropped_bytes; }
     std::uint32_t left_to_rebuild() const noexcept { return left_.to_rebuild; }
     /// Whether the pool is on its way to another layout; whether this open brings it there.
@@ -191,8 +196,9 @@ public:
     /// The layout that the pool has, until end_migration() gives it this open's.
     std::string layout() const;
     std::uint64_t layout_hash() const noexcept;
-    /// Says in the header that the pool is under way, or no longer: it is there, or where it was, and nothing has been
-    /// stored to it. 2 ordering points; begin_migration() of a pool that is under way: none.
+    /// Says in the header that the pool is under way, or no longer: it is there, or where it was,
+    /// and nothing has been stored to it. 2 ordering points; begin_migration() of a pool that is
+    /// under way: none.
     status begin_migration();
     enum class migration_end : bool { where_it_was, there };
     status end_migration(migration_end how);
@@ -200,21 +206,21 @@ public:
     status other_layout() const;
     /// True when it is mapped privately, and nothing is ever written to the file.
     bool read_only() const noexcept { return asked_.read_only; }
-    /// open_options::shared: whether this process reads beside one that may write; and whether it writes, and lets others
-    /// read. Neither of a pool in memory.
+    /// open_options::shared: whether this process reads beside one that may write; and whether it
+    /// writes, and lets others read. Neither of a pool in memory.
     bool reads_beside() const noexcept { return asked_.shared && asked_.read_only; }
     bool lets_read() const noexcept { return asked_.shared && !asked_.read_only; }
     /// Requires: one of both.
     reader_words* words_for_readers() const noexcept;
-    /// Maps what the file has become longer by. False when the pool goes on behind what is mapped: there may be no memory,
-    /// or no room (ulimit -v). Requires: reads_beside().
+    /// Maps what the file has become longer by. False when the pool goes on behind what is mapped:
+    /// there may be no memory, or no room (ulimit -v). Requires: reads_beside().
     [[nodiscard]] bool cover_growth() noexcept;
     /// True when creation made the file in this open.
     bool created() const noexcept { return now_.created; }
     /// True when any part may be missing of what the open before this one stored, though later
     /// stores are there: the machine may have gone down since, or the file is a copy of a pool in
-    /// use. mark_open carries the doubt on: dropped_bytes() are those of all engines from then on, until nothing
-    /// is pending any more.
+    /// use. mark_open carries the doubt on: dropped_bytes() are those of all engines from then on,
+    /// until nothing is pending any more.
     bool stores_in_doubt() const noexcept { return left_.in_doubt; }
     /// True when mark_open() has succeeded: from then on the file may be written.
     bool marked_open() const noexcept { return now_.marked_open; }
@@ -237,22 +243,26 @@ public:
         return a - b < shape_.max_bytes;
     }
 
-    /// Lengthens the pool by 'heap_bytes' of chunks in one piece at least (more by the growth policy: an eighth of the
-    /// current size): in its last extent, or in another one behind its tables. What comes in is allocated, mapped and named
-    /// by both headers when it returns. 2 ordering points.
-    /// Errors:   pool_full ('until', or the disk), limit_reached (extent table), io_error, poisoned; the pool
-    ///           stays usable and the file keeps its size.
+    /// Lengthens the pool by 'heap_bytes' of chunks in one piece at least (more by the growth
+    /// policy: an eighth of the current size): in its last extent, or in another one behind its
+    /// tables. What comes in is allocated, mapped and named by both headers when it returns. 2
+    /// ordering points.
+    /// Errors:   pool_full ('until', or the disk), limit_reached (extent table), io_error,
+    ///           poisoned; the pool stays usable and the file keeps its size.
     /// Threads:  the caller serialises.
     result<extent> grow(std::uint64_t heap_bytes, const growth_bound& until);
     /// To max_bytes.
     result<extent> grow(std::uint64_t heap_bytes);
     /// How long the tables of an extent let it become. Threads: not while the pool grows.
     std::uint64_t laid_out_bytes(std::size_t extent) const noexcept;
-    /// Whether all extents that data may have are used up: no limit lets the pool become longer. Threads: the same.
+    /// Whether all extents that data may have are used up: no limit lets the pool become longer.
+    /// Threads: the same.
     bool growth_ended() const noexcept;
-    /// Gives the disk space of a part of an extent back: it reads as zeros, or as anything once a power failure may
-    /// have been. The headers say, from the first time on, that there may be holes: 2 ordering points.
-    /// Errors:   mode_unavailable (the file system has no holes; mode power), permission (read-only), io_error.
+    /// Gives the disk space of a part of an extent back: it reads as zeros, or as anything once a
+    /// power failure may have been. The headers say, from the first time on, that there may be
+    /// holes: 2 ordering points.
+    /// Errors:   mode_unavailable (the file system has no holes; mode power), permission
+    ///           (read-only), io_error.
     /// Threads:  the caller serialises, here and below.
     status give_back(std::uint64_t offset, std::uint64_t bytes);
     /// Allocates it again: from then on stores find space. Durably, where they are.
@@ -303,23 +313,24 @@ private:
     void say_if_misplaced();
     void close_cleanly() noexcept;
 
-    /// What the open before this one has left, as the header says. After a clean close nothing is missing, to rebuild, or
-    /// in doubt.
+    /// What the open before this one has left, as the header says. After a clean close nothing is
+    /// missing, to rebuild, or in doubt.
     struct left_behind {
         bool clean = true;
         bool in_doubt = false;                           // stores_in_doubt()
         std::uint32_t dropped_bytes = 0, to_rebuild = 0; // bits of engines
         std::uint64_t logged_base = 0; // logged_base(): of this mapping once nothing is pending
     };
-    /// What this open has come to. Once it is marked open, the generation is the header's, and not 0.
+    /// What this open has come to. Once it is marked open, the generation is the header's, and not
+    /// 0.
     struct this_open {
         bool created = false;     // the file
         bool migrates = false;    // brings the pool to another layout
         bool marked_open = false; // mark_open succeeded; from then on the file may be written
         std::uint64_t generation = 0;
     };
-    /// What others see of the pool while it grows. An extent never moves, and the last alone changes, its size: readers go
-    /// by size_bytes, which is stored when all below it is mapped.
+    /// What others see of the pool while it grows. An extent never moves, and the last alone
+    /// changes, its size: readers go by size_bytes, which is stored when all below it is mapped.
     struct extents_seen {
         std::atomic<std::uint64_t> size_bytes{0};
         std::array<extent, extents_max> extents{};
@@ -332,8 +343,8 @@ private:
     };
     /// Threads: the caller of grow(), give_back() and take_back() serialises.
     struct growth {
-        // Why headers could not be written: a copy in the file may name space that this process does not use. What lies
-        // behind the last extent that it does use stays as it is.
+        // Why headers could not be written: a copy in the file may name space that this process
+        // does not use. What lies behind the last extent that it does use stays as it is.
         status doubt;
         std::optional<refused_growth> refused; // the last one that found no space on the disk
         bool said_misplaced = false;

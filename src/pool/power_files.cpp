@@ -38,8 +38,8 @@ power::owner owner_of(const pool_header& h) noexcept {
     return whose;
 }
 
-/// Which pages of this process's memory may differ from the file they were mapped from, as far as the kernel
-/// tells; else all.
+/// Which pages of this process's memory may differ from the file they were mapped from, as far as
+/// the kernel tells; else all.
 class own_pages {
 public:
     own_pages() noexcept : fd_(::open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC)) {}
@@ -149,7 +149,8 @@ std::uint64_t power_files::room_bytes(const pool_header& h) const noexcept {
 void power_files::watch(std::byte* base, const pool_header& h) {
     if (found_) sizes_ = found_->header();
     else {
-        // A pool that has grown over all of its disk is served by a log as small as the one it grew with.
+        // A pool that has grown over all of its disk is served by a log as small as the one it grew
+        // with.
         const std::uint64_t room = room_bytes(h);
         std::uint64_t served = end_of(h);
         do sizes_ = power::log::sized_for(served);
@@ -158,8 +159,8 @@ void power_files::watch(std::byte* base, const pool_header& h) {
     log_.watch(base, sizes_);
 }
 
-/// ok where a log that is in the way holds nothing that anybody may look for: it served the pool's last open in
-/// mode power, which was closed, or an open that did not come to say so in the pool.
+/// ok where a log that is in the way holds nothing that anybody may look for: it served the pool's
+/// last open in mode power, which was closed, or an open that did not come to say so in the pool.
 status power_files::is_void(const pool_header& h, const power::log_header& old,
                             std::uint64_t size_bytes) {
     if (old.salt == h.power_salt) return {};

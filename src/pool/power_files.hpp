@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Mode power, seen from the pool's file: the log beside it, what an earlier open has left there, and the
-// way of the image's pages home.
+// Mode power, seen from the pool's file: the log beside it, what an earlier open has left there,
+// and the way of the image's pages home.
 //
-// (1) The image is private: no store reaches the pool's file but through the log, or when the pool is closed.
+// (1) The image is private: no store reaches the pool's file but through the log, or when the pool
+//     is closed.
 // (2) The log has its name, in whole, before the pool's header asks for it, and loses it after.
 // (3) While the header asks for the log, the pool is the file with the log's lines put over it.
 #pragma once
@@ -39,14 +40,17 @@ public:
     void put_over(std::byte* base) const noexcept;
     /// Takes what is stored to the image from here on.
     void watch(std::byte* base, const pool_header& h);
-    /// Brings home what was found, and begins a log for open 'generation', whose header is durable on return. That its
-    /// name is, too, before the pool's header asks for it, is up to the caller, who syncs the directory (2).
+    /// Brings home what was found, and begins a log for open 'generation', whose header is durable
+    /// on return. That its name is, too, before the pool's header asks for it, is up to the caller,
+    /// who syncs the directory (2).
     ///
     /// Errors:   exists (another file has the log's name), pool_full, io_error …
     status start(const pool_header& h, std::uint64_t generation);
-    /// Brings home all of the image that differs, [first, end) of it. What the log holds is durable before.
+    /// Brings home all of the image that differs, [first, end) of it. What the log holds is durable
+    /// before.
     status bring_image_home(const std::byte* base, std::uint64_t first, std::uint64_t end);
-    /// The pool is closed, or gone: nobody needs the log any more. Another log that has its name by now is left alone.
+    /// The pool is closed, or gone: nobody needs the log any more. Another log that has its name by
+    /// now is left alone.
     void remove_log() noexcept;
 
     power::log& lines() noexcept { return log_; }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Goal: a pool in mode power finds its own log and no other, whatever its names are, and leaves nothing behind when
+// Goal: a pool in mode power finds its own log and no other, whatever its names are, and leaves
+//           nothing behind when
 // it cannot be made. Method: pools on tmpfs, copied, linked, and left open.
 #include <pool/test_support.hpp>
 

@@ -5,8 +5,9 @@
 //
 //   seal = head, lanes × u64, blocks × sealed_block
 //
-// (1) A seal counts only for the header that it repeats byte for byte. That header says closed, or that this is a
-//     whole copy; opening the pool for writing gives it another sequence number, which ends the seal's life.
+// (1) A seal counts only for the header that it repeats byte for byte. That header says closed, or
+//     that this is a whole copy; opening the pool for writing gives it another sequence number,
+//     which ends the seal's life.
 // (2) It is written and durable before that header is: no crash leaves a clean pool with half a
 //     seal that counts. Without room for it the pool is closed all the same, unsealed.
 // (3) It is never mapped, and lies where growth cuts off what a crash may have left.

@@ -97,7 +97,8 @@ TEST_F(PoolSpace, GrowthWithoutSpaceIsRefusedAndThePoolStaysUsable) {
     EXPECT_TRUE(file->mark_open().ok());
 }
 
-/// ext4 answers each refusal after a write of its journal, and a full server would wait for two with each item.
+/// ext4 answers each refusal after a write of its journal, and a full server would wait for two
+/// with each item.
 TEST_F(PoolSpace, FullDiskIsNotAskedAgainBeforeItHasMoreSpace) {
     options.create_bytes = 4_MiB;
     const std::string ballast = directory + "/ballast";

@@ -16,8 +16,8 @@ constexpr std::uint64_t places_min = 256;
 constexpr std::size_t line_words = line_bytes / word_bytes;
 static_assert(sizeof(batch_head) % line_bytes == 0); // so a line of a batch is in one block
 
-/// The line as it was at one moment, as a line of memory keeps a prefix of its stores: read until two
-/// readings in a row are the same. Word by word: other threads may be storing to the line.
+/// The line as it was at one moment, as a line of memory keeps a prefix of its stores: read until
+/// two readings in a row are the same. Word by word: other threads may be storing to the line.
 void take_line(const std::byte* from, std::byte* to) noexcept {
     const auto* const words = reinterpret_cast<const std::uint64_t*>(from);
     std::uint64_t now[line_words];
@@ -61,8 +61,9 @@ void batch::start(std::uint64_t sequence) noexcept {
 
 /// Of the line, or the free one that it is to have.
 std::uint64_t batch::place_of(std::uint64_t line) const noexcept {
-    // Lines that follow each other mostly come together: their places do, too. So that those of two groups that
-    // meet do not all have to pass each other, the next place to look at is one of another group.
+    // Lines that follow each other mostly come together: their places do, too. So that those of two
+    // groups that meet do not all have to pass each other, the next place to look at is one of
+    // another group.
     constexpr std::uint64_t together = 8;
     std::uint64_t at = line / together * 0x9e3779b97f4a7c15ULL >> 32;
     for (at = at * together + line % together;; at += together + 1) {

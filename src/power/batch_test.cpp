@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Goal: a batch has each line once, as it was taken last, whatever lines come together. Method: drawn lines, beside a
+// Goal: a batch has each line once, as it was taken last, whatever lines come together. Method:
+//           drawn lines, beside a
 // map; patterns that crowd one part of the table of places.
 #include <power/batch.hpp>
 #include <power/found_log.hpp>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What mode power does to a file on a block device. The crash model is another one than the file system's
-// (test/attacks/power).
+// What mode power does to a file on a block device. The crash model is another one than the file
+// system's (test/attacks/power).
 #pragma once
 
 #include <holdfast/result.hpp>
@@ -16,15 +16,17 @@ public:
     virtual ~block_file() = default;
     /// Fills 'to' from the file; what lies behind its end reads as zeros.
     virtual status read(std::uint64_t at, void* to, std::size_t bytes) const = 0;
-    /// Writes all of it, or fails. Nothing of it is durable, and its sectors reach the device in any order.
+    /// Writes all of it, or fails. Nothing of it is durable, and its sectors reach the device in
+    /// any order.
     virtual status write(std::uint64_t at, const void* from, std::size_t bytes) = 0;
-    /// The device may begin with what was written there. A hint: it promises nothing, and reports nothing.
+    /// The device may begin with what was written there. A hint: it promises nothing, and reports
+    /// nothing.
     virtual void start(std::uint64_t at, std::size_t bytes) noexcept {
         (void)at;
         (void)bytes;
     }
-    /// What was written before is durable when it returns. Failed once, it says nothing ever after: the
-    /// kernel may have dropped what it could not write, and a second call succeeds without it.
+    /// What was written before is durable when it returns. Failed once, it says nothing ever after:
+    /// the kernel may have dropped what it could not write, and a second call succeeds without it.
     virtual status sync() = 0;
 };
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A block device that fails, for tests: every write and sync is recorded, and at any point what the device may
-// hold is enumerated.
+// A block device that fails, for tests: every write and sync is recorded, and at any point what the
+// device may hold is enumerated.
 //
-// (1) What a file's last sync covered is there. Of each sector written since, any of the versions may be,
-//     whatever is of the others: sectors are neither ordered nor whole writes.
+// (1) What a file's last sync covered is there. Of each sector written since, any of the versions
+//     may be, whatever is of the others: sectors are neither ordered nor whole writes.
 // (2) A sector is old or new, never a mixture. Its size is the test's: 512 bytes, or 4096.
 #pragma once
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Goal: whatever a block device holds after a failure, the pool is one of the states that fences have named,
-// and none older than what was promised; and so it is after the next failure, in recovery or after it.
+// Goal: whatever a block device holds after a failure, the pool is one of the states that fences
+//           have named,
+// and none older than what was promised; and so it is after the next failure, in recovery or after
+// it.
 // Method: a small image, stores and fences by chance, on the model of crash_model.hpp.
 #include "crash_model.hpp"
 #include <base/checksum.hpp>
@@ -62,7 +64,8 @@ public:
             on.events.push_back(
                 {device_event::header, 0, 0, {}, 0, {sizes.generation, log_.salt()}});
     }
-    /// Stores here and there, some of it flushed, and a fence that may be a promise. False: the disk failed.
+    /// Stores here and there, some of it flushed, and a fence that may be a promise. False: the
+    /// disk failed.
     bool step(std::uint64_t lines_max) {
         std::set<std::uint64_t> flushed;
         for (std::uint64_t n = 1 + random_() % lines_max; n > 0; --n) {
@@ -125,8 +128,8 @@ struct explored {
     std::size_t states = 0, sampled = 0, nested = 0;
 };
 
-/// Every failure after each event of the run that 'device' recorded. 'further': of so many states one is
-/// recovered, worked on, and explored again; 0: none.
+/// Every failure after each event of the run that 'device' recorded. 'further': of so many states
+/// one is recovered, worked on, and explored again; 0: none.
 void explore(const std::vector<bytes>& before, const known_log& known_before,
              const recorded_device& device, const std::vector<std::uint64_t>& states,
              std::uint64_t sector_bytes, std::size_t further, explored& sum) {
@@ -198,8 +201,8 @@ TEST_P(Crash, LongBatchesAreThereInWholeOrNotAtAll) {
 INSTANTIATE_TEST_SUITE_P(Sectors, Crash, ::testing::Values(512, 4096),
                          [](const auto& of) { return std::to_string(of.param); });
 
-// A disk that fails at any write or sync: an error from then on, nothing written behind it, and nothing promised
-// that is not there.
+// A disk that fails at any write or sync: an error from then on, nothing written behind it, and
+// nothing promised that is not there.
 TEST(Disk, PromisesNothingOnceItHasFailed) {
     explored sum;
     // Long batches, which are written in parts, and short ones.

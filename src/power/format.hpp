@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The log of mode power in its file, format version 1 (docs/format/power.md): two header copies, then
-// two segments of batches. Do not change the meaning of existing fields: they are part of the format
-// on disk.
+// The log of mode power in its file, format version 1 (docs/format/power.md): two header copies,
+// then two segments of batches. Do not change the meaning of existing fields: they are part of the
+// format on disk.
 #pragma once
 
 #include <base/checksum.hpp>
@@ -17,7 +17,8 @@ namespace hf::power {
 inline constexpr std::uint64_t log_magic = 0x474f4c5245574f50ULL;   // "POWERLOG" in the file
 inline constexpr std::uint64_t batch_magic = 0x4843544142524550ULL; // "PERBATCH"
 inline constexpr std::uint32_t log_version = 1;
-/// Batches begin at multiples of it: what is durable shares no sector with what is still to be written.
+/// Batches begin at multiples of it: what is durable shares no sector with what is still to be
+/// written.
 inline constexpr std::uint64_t block_bytes = 4096;
 inline constexpr std::uint64_t header_copies = 2;
 inline constexpr std::uint64_t segment_count = 2;
@@ -53,8 +54,8 @@ inline std::uint64_t file_bytes(const log_header& h) noexcept {
     return segments_offset + segment_count * h.segment_bytes;
 }
 
-/// Followed by 'lines' lines of 64 bytes, then by as many numbers: where each belongs in the pool, in
-/// lines from its start. Zeros fill the last block.
+/// Followed by 'lines' lines of 64 bytes, then by as many numbers: where each belongs in the pool,
+/// in lines from its start. Zeros fill the last block.
 struct batch_head {
     std::uint64_t checksum; // XXH3-64 of all bytes of the batch behind it, seeded with 'salt'
     std::uint64_t magic;    // batch_magic

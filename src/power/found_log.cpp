@@ -152,7 +152,8 @@ result<found_log> found_log::read(const std::string& name, const block_file& fil
             return refusal(errc::corrupt, wrong);
     if (const std::string wrong = log.put_together(); !wrong.empty())
         return refusal(errc::corrupt, wrong);
-    // The next open's, which had not yet said in the pool that it is open: nobody has written to it.
+    // The next open's, which had not yet said in the pool that it is open: nobody has written to
+    // it.
     if (h.generation != whose.generation && log.last_ != 0)
         return refusal(errc::torn,
                        fmt::format("the log is that of open {}, and the pool knows only of open {}",

@@ -2,10 +2,10 @@
 //
 // A log that an open before this one has left: what it holds that the pool's file may not.
 //
-// (1) Batches of one salt follow each other by number, without a gap, through a segment and from one
-//     segment to the other. The first that does not verify ends the log: it was being written, and nobody
-//     was promised anything of it. A batch behind the end cannot be: each was durable before the next
-//     was written. One that is there, or a gap, is damage, and is refused.
+// (1) Batches of one salt follow each other by number, without a gap, through a segment and from
+//     one segment to the other. The first that does not verify ends the log: it was being written,
+//     and nobody was promised anything of it. A batch behind the end cannot be: each was durable
+//     before the next was written. One that is there, or a gap, is damage, and is refused.
 // (2) A segment is written over only when the header says that the pool's file has it.
 // (3) Nothing that is read is used as an offset, size or count before it is bounded.
 #pragma once
@@ -43,10 +43,11 @@ std::string numbers_wrong(const log_header& h, std::uint64_t size_bytes);
 
 class found_log {
 public:
-    /// Reads and checks a log of 'whose', in a file of 'size_bytes'; writes nothing. 'name' is for messages.
+    /// Reads and checks a log of 'whose', in a file of 'size_bytes'; writes nothing. 'name' is for
+    /// messages.
     ///
-    /// Errors:   not_a_pool (no log), wrong_version, corrupt, torn (the log of another pool, of its copy, or of another open),
-    ///           truncated, io_error.
+    /// Errors:   not_a_pool (no log), wrong_version, corrupt, torn (the log of another pool, of its
+    ///           copy, or of another open), truncated, io_error.
     static result<found_log> read(const std::string& name, const block_file& file,
                                   std::uint64_t size_bytes, const owner& whose);
 

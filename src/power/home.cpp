@@ -24,8 +24,8 @@ constexpr std::uint64_t page_of(const logged_line& line) noexcept {
 
 } // namespace
 
-/// A radix sort from the lowest digit: it keeps the order of equal numbers, and takes a few passes where
-/// comparing took most of a checkpoint's time.
+/// A radix sort from the lowest digit: it keeps the order of equal numbers, and takes a few passes
+/// where comparing took most of a checkpoint's time.
 void way_home::sort_lines(const std::vector<logged_line>& lines) {
     sorted_.assign(lines.begin(), lines.end());
     scratch_.resize(lines.size());

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The pool's file, home of the lines that the log holds: a checkpoint brings them there, and so does
-// recovery. Lines are written whole, so doing it again changes nothing, and what a failure leaves of it is
-// cured by doing it again.
+// The pool's file, home of the lines that the log holds: a checkpoint brings them there, and so
+// does recovery. Lines are written whole, so doing it again changes nothing, and what a failure
+// leaves of it is cured by doing it again.
 //
-// A page with a line to bring is written whole, with what home has around its lines: a few long writes in place
-// of one for each line, and the kernel need not read a page to change a part of it. Nobody else may write to
-// such a page meanwhile: the pool's headers, which others write, are in pages of their own.
+// A page with a line to bring is written whole, with what home has around its lines: a few long
+// writes in place of one for each line, and the kernel need not read a page to change a part of it.
+// Nobody else may write to such a page meanwhile: the pool's headers, which others write, are in
+// pages of their own.
 #pragma once
 
 #include <power/block_file.hpp>
@@ -23,8 +24,8 @@ public:
     /// Called before the first and behind each of so many pieces: how many are durable.
     using progress = std::function<void(std::size_t pieces_home, std::size_t pieces)>;
 
-    /// Writes the lines, of each number the last; durable when it returns. It syncs piece by piece, so that
-    /// little waits in the device's queue before a sync of the log. Throws std::bad_alloc.
+    /// Writes the lines, of each number the last; durable when it returns. It syncs piece by piece,
+    /// so that little waits in the device's queue before a sync of the log. Throws std::bad_alloc.
     status bring(block_file& home, const std::vector<logged_line>& lines,
                  const progress& tell = {});
 
@@ -40,8 +41,9 @@ private:
     std::uint64_t bytes_written_ = 0;
 };
 
-/// The same, once, with what was found in a log: that is durable before. A process that was killed may have left
-/// batches that no sync has covered, and a failure of the machine must not take from the log what home has a part of.
+/// The same, once, with what was found in a log: that is durable before. A process that was killed
+/// may have left batches that no sync has covered, and a failure of the machine must not take from
+/// the log what home has a part of.
 status bring_home(block_file& log, block_file& home, const std::vector<logged_line>& lines);
 
 } // namespace hf::power

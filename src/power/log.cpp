@@ -21,8 +21,9 @@ constexpr std::size_t ranges_max = 128;
 /// Of the longest batch: so much is worth a write of its own. Shorter batches, of most sections and
 /// groups, are one.
 constexpr std::uint64_t early_part = 8;
-/// Of a segment: how far it may be ahead of the other one's way home at the beginning; at the end not at all. As much of
-/// that way stands for its first piece, as long as reading, checking and sorting have not told how many there are.
+/// Of a segment: how far it may be ahead of the other one's way home at the beginning; at the end
+/// not at all. As much of that way stands for its first piece, as long as reading, checking and
+/// sorting have not told how many there are.
 constexpr double ahead_max = 0.25;
 std::atomic<std::uint64_t> instances{0};
 
@@ -90,9 +91,9 @@ void log::stop_thread() noexcept {
 }
 
 log_header log::sized_for(std::uint64_t pool_bytes) noexcept {
-    // A checkpoint writes each page once, whatever the number of lines in it that changed: of a large
-    // pool, where changes are far apart, long segments save most. A short one is written, with zeros,
-    // sooner at an open.
+    // A checkpoint writes each page once, whatever the number of lines in it that changed: of a
+    // large pool, where changes are far apart, long segments save most. A short one is written,
+    // with zeros, sooner at an open.
     const std::uint64_t small = std::min<std::uint64_t>(pool_bytes / 4, 16ULL << 20);
     const std::uint64_t large = std::min<std::uint64_t>(pool_bytes / 16, 32ULL << 20);
     log_header h{};
@@ -183,7 +184,8 @@ void log::take_noted(noted_lines& noted) noexcept {
 
 /// Writes full blocks of the open batch, where enough have come together. Requires: lock_ held.
 void log::write_early() {
-    // Where the batch will be is known when the one before it is written, and room for its longest form left.
+    // Where the batch will be is known when the one before it is written, and room for its longest
+    // form left.
     if (file_ == nullptr || writing_ || !failed_.ok() ||
         next_in_segment_ + header_.batch_bytes_max > header_.segment_bytes)
         return;
@@ -202,8 +204,8 @@ std::uint64_t log::next_offset() const noexcept {
     return segments_offset + segment_ * header_.segment_bytes + next_in_segment_;
 }
 
-/// Takes lines [first, end), in more than one batch where one has no room for them: what is flushed and
-/// not yet fenced may survive in part. Requires: lock_ held.
+/// Takes lines [first, end), in more than one batch where one has no room for them: what is flushed
+/// and not yet fenced may survive in part. Requires: lock_ held.
 void log::take(std::uintptr_t first, std::uintptr_t end, std::unique_lock<std::mutex>& held) {
     const auto base = reinterpret_cast<std::uintptr_t>(base_);
     HF_ASSERT_SLOW(first >= base);
@@ -282,8 +284,8 @@ status log::next_segment() {
     return done;
 }
 
-/// Where segments fill faster than they are brought home somebody has to wait: every batch a little, not one
-/// of many for all of a segment.
+/// Where segments fill faster than they are brought home somebody has to wait: every batch a
+/// little, not one of many for all of a segment.
 void log::keep_pace() {
     const double full =
         static_cast<double>(next_in_segment_) / static_cast<double>(header_.segment_bytes);

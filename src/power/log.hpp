@@ -2,19 +2,20 @@
 //
 // The log of an open pool in mode power: what line_log promises, on a file.
 //
-// (1) order() takes lines under one lock, so batches are in the order of line_log (1); a batch is in the
-//     log whole or not at all.
-// (2) One thread at a time writes: the open batch becomes the written one, and everybody else's lines go
-//     to the next. It is durable before another is written, and nobody is promised more than is durable.
-//     Full blocks of the open batch may be written while it grows, where it will be: without its head they
-//     are as torn as a failure in its write would leave them.
+// (1) order() takes lines under one lock, so batches are in the order of line_log (1); a batch is
+//     in the log whole or not at all.
+// (2) One thread at a time writes: the open batch becomes the written one, and everybody else's
+//     lines go to the next. It is durable before another is written, and nobody is promised more
+//     than is durable. Full blocks of the open batch may be written while it grows, where it will
+//     be: without its head they are as torn as a failure in its write would leave them.
 // (3) A segment that is full is brought home, by a thread of the log's own, while the other one is
 //     written: home is durable before the header says so, and the header before the segment is
 //     written over. Until it is, who needs it waits.
 // (4) After an error nothing is written and nothing promised any more: a write that failed, and a
 //     sync that failed above all, may have left anything. The next open finds what it finds.
 //
-// Source: SIMPO §3 for the log between memory and storage. Differs: lines, not operations; and one copy at home,
+// Source: SIMPO §3 for the log between memory and storage. Differs: lines, not operations; and one
+//           copy at home,
 // since a line that a failure tears there is whole in the log.
 #pragma once
 
@@ -55,10 +56,11 @@ public:
     static log_header sized_for(std::uint64_t pool_bytes) noexcept;
     /// Requires, before any line is taken: the pool's image, which begins at a multiple of a line.
     void watch(const std::byte* base, const log_header& sizes);
-    /// Begins a new log in a file that has file_bytes(header) bytes: its header is durable when it returns, and
-    /// whatever the file held before is void. 'header': uuid, generation, sizes, and the writes of the last
-    /// header there. Requires: what the last log held is durable at home.
-    /// 'own_thread': checkpoints are made beside; without, by whoever needs the room (the crash model).
+    /// Begins a new log in a file that has file_bytes(header) bytes: its header is durable when it
+    /// returns, and whatever the file held before is void. 'header': uuid, generation, sizes, and
+    /// the writes of the last header there. Requires: what the last log held is durable at home.
+    /// 'own_thread': checkpoints are made beside; without, by whoever needs the room (the crash
+    /// model).
     status start(block_file& file, block_file& home, const log_header& header, bool own_thread);
 
     void note(const void* address, std::size_t bytes) noexcept override;
@@ -66,10 +68,12 @@ public:
     void wait() noexcept override;
     /// wait(), for who can say what failed.
     status make_durable();
-    /// Everything that was ordered is durable, and the log's thread has ended. No line is taken any more.
+    /// Everything that was ordered is durable, and the log's thread has ended. No line is taken any
+    /// more.
     status finish();
     log_counts counts() const;
-    /// Around fork(), of all logs; the child has no part in them: what its thread has noted there is the parent's to take.
+    /// Around fork(), of all logs; the child has no part in them: what its thread has noted there
+    /// is the parent's to take.
     static void hold_all() noexcept;
     static void release_all() noexcept;
     static void forget_inherited() noexcept;

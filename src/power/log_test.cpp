@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Goal: a log that is cut, foreign, of another version or hostile is refused with what was expected and what
-// was found; and threads share the waits for the disk. Method: a log written to memory, changed, and read.
+// Goal: a log that is cut, foreign, of another version or hostile is refused with what was expected
+//           and what
+// was found; and threads share the waits for the disk. Method: a log written to memory, changed,
+// and read.
 #include "crash_model.hpp"
 #include <persist/line_log.hpp>
 #include <power/found_log.hpp>
@@ -327,8 +329,8 @@ protected:
     power::log log{"log"};
 };
 
-// Blocks that were written while their batch grew hold what was ordered last, in this batch and those that
-// follow, of other lengths and in other segments.
+// Blocks that were written while their batch grew hold what was ordered last, in this batch and
+// those that follow, of other lengths and in other segments.
 TEST_F(PowerBatch, IsWholeThoughPartsOfItWereWrittenBefore) {
     // Lines of the second length fill two blocks, and their numbers lie in a third.
     const std::uint64_t lengths[] = {198, 198, 127, 127};
@@ -363,7 +365,8 @@ TEST_F(PowerBatch, IsNoneWhereAWriteOfItsPartsHasFailed) {
     EXPECT_FALSE(log.make_durable().ok());
 }
 
-// A page is written once, with what home has around its lines, and pages that follow each other in one write.
+// A page is written once, with what home has around its lines, and pages that follow each other in
+// one write.
 TEST(PowerHome, WritesPagesWholeAndOfEachLineTheLast) {
     constexpr std::uint64_t page = 4096, page_lines = page / line_bytes;
     recorded_device device;
@@ -415,9 +418,11 @@ private:
     std::size_t permitted_ = 0;
 };
 
-// Who fills segments faster than they come home waits for each piece in its turn, and not at the end for all.
+// Who fills segments faster than they come home waits for each piece in its turn, and not at the
+// end for all.
 TEST(PowerHome, IsWaitedForPieceByPiece) {
-    // A segment has 32 batches of two blocks. Each of their lines has a page of its own: 14 MB to bring home, four pieces.
+    // A segment has 32 batches of two blocks. Each of their lines has a page of its own: 14 MB to
+    // bring home, four pieces.
     constexpr std::uint64_t page = 4096, lines = lines_in(2 * block_bytes), pages = 32 * lines;
     static_assert(pages * page / (4 << 20) + 1 == 4);
     log_header sizes{};
@@ -442,7 +447,8 @@ TEST(PowerHome, IsWaitedForPieceByPiece) {
             EXPECT_TRUE(log.make_durable().ok());
         }
     });
-    // A quarter of a segment ahead when the first piece is on its way, and none when the last one is.
+    // A quarter of a segment ahead when the first piece is on its way, and none when the last one
+    // is.
     const std::uint64_t written[] = {32 + 15, 32 + 21, 32 + 27, 32 + 32};
     for (unsigned waits = 1; waits <= 4 && !HasFailure(); ++waits) {
         while (log.counts().waits_for_room < waits) std::this_thread::yield();

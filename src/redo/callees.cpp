@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What indirect and virtual calls of sections reach (holdfast_abi.h): the instances, by the addresses of
-// the functions they were made of. Modules tell of them when they are loaded, and take that back when they are
-// unloaded: another may come to where one was.
+// What indirect and virtual calls of sections reach (holdfast_abi.h): the instances, by the
+// addresses of the functions they were made of. Modules tell of them when they are loaded, and take
+// that back when they are unloaded: another may come to where one was.
 #include <base/assert.hpp>
 #include <base/names.hpp>
 #include <section/section.hpp>
@@ -34,7 +34,8 @@ callees& all() {
         new callees; // never destroyed: pools, and libraries, may outlive static destructors
     return *table;
 }
-/// How often a module has told of some, or taken some back: what a thread remembers from before may be another's by now.
+/// How often a module has told of some, or taken some back: what a thread remembers from before may
+/// be another's by now.
 constinit std::atomic<std::uint64_t> generation{0};
 
 /// What this thread has called of late.
@@ -47,7 +48,8 @@ constexpr std::size_t remembered_count = 64;
 constexpr std::uintptr_t alignment_of_functions = 16;
 constinit thread_local std::array<remembered, remembered_count> recent{};
 
-/// One that has an instance, if there is any: another module may have seen less of what the function calls.
+/// One that has an instance, if there is any: another module may have seen less of what the
+/// function calls.
 const row* find(const void* function) {
     callees& table = all();
     std::scoped_lock held{table.lock};

@@ -58,8 +58,8 @@ void deferred_section::settle() {
     });
 }
 
-/// The compiler believes a pointer's type. Code that does not keep to it runs on this processor all the
-/// same, and so it does here.
+/// The compiler believes a pointer's type. Code that does not keep to it runs on this processor all
+/// the same, and so it does here.
 void* deferred_section::write_across(std::byte* address, std::uint64_t bytes) {
     const std::uint64_t offset = offset_of(address);
     line_of(offset); // each is there from now on, and in the filter
@@ -83,7 +83,8 @@ void deferred_section::begin_granule(const buffered_line::head& line, std::uint6
     filter_.note_granule(base_ + line.offset + granule);
 }
 
-/// A damaged pointer must not lead to headers, lanes or the allocator's tables. Blocks are in chunks, which are whole lines.
+/// A damaged pointer must not lead to headers, lanes or the allocator's tables. Blocks are in
+/// chunks, which are whole lines.
 void deferred_section::check_in_blocks(std::uint64_t offset, std::uint64_t bytes) const noexcept {
     if (!in_.pool().blocks.durable().covers(offset, bytes)) [[unlikely]]
         refuse(offset);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The commit of a section of engine redo: its log, then its stores; and how one is taken back. (1) and (2) stand in
-// protocol.hpp.
+// The commit of a section of engine redo: its log, then its stores; and how one is taken back. (1)
+// and (2) stand in protocol.hpp.
 #include <base/assert.hpp>
 #include <base/checksum.hpp>
 #include <redo/protocol.hpp>
@@ -26,8 +26,9 @@ constexpr std::uint64_t bytes_of(unsigned mask) noexcept {
 static_assert(bytes_of(0) == 0 && bytes_of(0xff) == ~std::uint64_t{0});
 static_assert(bytes_of(0x81) == 0xff000000000000ff && bytes_of(0x40) == 0x00ff000000000000);
 
-/// Writes those words of the granule behind each other that have bytes to be stored; 0 for bytes that are not,
-/// never what was here before. Returns how many bytes. Without a jump: which word it is nobody can foretell.
+/// Writes those words of the granule behind each other that have bytes to be stored; 0 for bytes
+/// that are not, never what was here before. Returns how many bytes. Without a jump: which word it
+/// is nobody can foretell.
 std::uint64_t put_words(std::byte* to, const buffered_run& g) noexcept {
     std::uint64_t used = 0;
     for (std::uint64_t w = 0; w < granule_bytes; w += word_bytes) {
@@ -68,7 +69,8 @@ void redo_protocol<Medium>::note(const void* address, std::uint64_t bytes) {
     else in_.note_store(address, bytes);
 }
 
-/// Other threads' logs stand for nothing that the section changes, at an ordering point or two where they did.
+/// Other threads' logs stand for nothing that the section changes, at an ordering point or two
+/// where they did.
 template <> void redo_protocol<fenced_medium>::settle_others() {
     const auto settle_under = [&](std::uint64_t offset, std::uint64_t bytes) {
         in_.marks().settle_under(reinterpret_cast<std::uintptr_t>(base_) + offset, bytes);
@@ -105,8 +107,8 @@ template <> void redo_protocol<ordered_medium>::log_blocks() {
 /// The same, with the sums of its own memory (1).
 template <> void redo_protocol<fenced_medium>::log_blocks() {
     HF_ASSERT_SLOW(in_.running() && !log_begun_);
-    // What the section before has left waits for the log's fence (2). It is not flushed sooner: a locked instruction,
-    // as when a lock is taken, waits for lines on their way.
+    // What the section before has left waits for the log's fence (2). It is not flushed sooner: a
+    // locked instruction, as when a lock is taken, waits for lines on their way.
     if (in_.marks().stores_left())
         static_cast<void>(in_.marks().left(in_.epoch() - 1).flush(in_.medium()));
     in_.start_log({.staged = false});
@@ -182,7 +184,8 @@ void redo_protocol<Medium>::log_stores() {
 /// So many granules from 'offset' on are about to be stored whole.
 template <class Medium>
 void redo_protocol<Medium>::note_deferred(std::uint64_t offset, std::uint64_t granules) {
-    // In pieces that are listed line by line: other threads see lines. A section with more of them leaves none.
+    // In pieces that are listed line by line: other threads see lines. A section with more of them
+    // leaves none.
     constexpr std::uint64_t piece = 8 * line_bytes;
     if (granules * granule_bytes > left_stores::lines_max * line_bytes)
         return in_.will_store(base_ + offset, granules * granule_bytes);
@@ -192,7 +195,8 @@ void redo_protocol<Medium>::note_deferred(std::uint64_t offset, std::uint64_t gr
     }
 }
 
-/// Stores what has waited; the commit flushes it. Bytes that were not stored may be another thread's: they are left alone.
+/// Stores what has waited; the commit flushes it. Bytes that were not stored may be another
+/// thread's: they are left alone.
 template <class Medium>
 void redo_protocol<Medium>::store_deferred(const buffered_run& r) {
     std::byte* const to = base_ + r.offset;
@@ -301,11 +305,12 @@ void redo_protocol<Medium>::abort() {
     in_.blocks().take_back();
     in_.blocks().give_back_staged([&](block b) { in_.prepared().staged().push_back({b}); });
     if (!log_begun_) return in_.end_unlogged();
-    // Its log found no room, and stands where the log was that may stand for the section before the last.
+    // Its log found no room, and stands where the log was that may stand for the section before the
+    // last.
     in_.settle_mark();
     in_.settle_blocks();
-    // Its records name those blocks: they are handed out again when the mark says that nothing there is
-    // pending (commit_marks.hpp, 1).
+    // Its records name those blocks: they are handed out again when the mark says that nothing
+    // there is pending (commit_marks.hpp, 1).
     in_.store_mark();
     in_.end();
 }

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Sections of engine redo: what one stores waits for its commit, where its log comes first (protocol.hpp).
+// Sections of engine redo: what one stores waits for its commit, where its log comes first
+// (protocol.hpp).
 //
-// (1) Nothing is stored in place, but to memory of the section's own, before the log that says what is durable, and
-//     whole. It is written at the commit, begin record and all: a section that ends without one has never been.
-// (2) Until its log is whole a section can end as if it had never begun: hf::abort_section, an exception that leaves
-//     it, a log that finds no room. Its blocks go back then, and nothing else needs putting right.
+// (1) Nothing is stored in place, but to memory of the section's own, before the log that says what
+//     is durable, and whole. It is written at the commit, begin record and all: a section that ends
+//     without one has never been.
+// (2) Until its log is whole a section can end as if it had never begun: hf::abort_section, an
+//     exception that leaves it, a log that finds no room. Its blocks go back then, and nothing else
+//     needs putting right.
 #pragma once
 
 #include <redo/store_filter.hpp>
@@ -30,8 +33,8 @@ public:
     template <class Source> void put(std::byte* to, std::uint64_t bytes, Source&& source);
     const std::byte* read(const std::byte* address, std::uint64_t bytes);
     const std::byte* read_string(const std::byte* address);
-    /// Why a section that goes on will end by abort(). A request hides that there was no room: its author wants no
-    /// error of a section that was not to happen.
+    /// Why a section that goes on will end by abort(). A request hides that there was no room: its
+    /// author wants no error of a section that was not to happen.
     enum class doomed_by : std::uint8_t { nothing, request, no_room };
 
     void log_ahead(const void*, std::uint64_t) override {} // it logs nothing before its commit
@@ -56,8 +59,8 @@ protected:
     doomed_by doomed_ = doomed_by::nothing;
 
 private:
-    /// Offset from pool start of a store that has to wait. 'outside': it leads to volatile memory, or
-    /// to memory of the section's own, and is made at once; the latter is noted.
+    /// Offset from pool start of a store that has to wait. 'outside': it leads to volatile memory,
+    /// or to memory of the section's own, and is made at once; the latter is noted.
     std::uint64_t defer(const void* address, std::uint64_t bytes);
     std::uint64_t offset_of(const void* address) const noexcept {
         return static_cast<std::uint64_t>(static_cast<const std::byte*>(address) - base_);

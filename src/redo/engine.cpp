@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Redo logging: a section's new bytes are in the log, whole, before any of them is stored in place; a
-// section whose log is complete is replayed, any other has changed nothing.
+// Redo logging: a section's new bytes are in the log, whole, before any of them is stored in place;
+// a section whose log is complete is replayed, any other has changed nothing.
 #include <base/assert.hpp>
 #include <base/line.hpp>
 #include <log/lane.hpp>
@@ -62,8 +62,8 @@ template <class Visit> bool for_each_store(const record_view& r, Visit&& visit) 
     return true;
 }
 
-/// Whether the fence was passed that stands between the log and the first store in place: the log is
-/// complete, and so is the memory that shares that fence.
+/// Whether the fence was passed that stands between the log and the first store in place: the log
+/// is complete, and so is the memory that shares that fence.
 bool is_complete(const pool_file& file, const pending_section& section) {
     if (!section.has_all_new_bytes()) return false;
     for (const record_view& r : section.records) {
@@ -77,8 +77,8 @@ bool is_complete(const pool_file& file, const pending_section& section) {
     return true;
 }
 
-/// What a killed process had only stored must be durable before anything depends on it: else the next
-/// failure could leave half of a replay without its log.
+/// What a killed process had only stored must be durable before anything depends on it: else the
+/// next failure could leave half of a replay without its log.
 void make_durable(pool_file& file, const pending_section& section) {
     const medium pm = file.medium();
     const lane_position start = lane_start(file, section.lane, section.begin.epoch);

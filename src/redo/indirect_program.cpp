@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A sorted list whose order is a function pointer, changed by objects with virtual functions: what the
-// sections store is stored by functions that they call by address. Engine redo's alone.
+// A sorted list whose order is a function pointer, changed by objects with virtual functions: what
+// the sections store is stored by functions that they call by address. Engine redo's alone.
 #include <holdfast/alloc.hpp>
 #include <holdfast/author/crash.hpp>
 #include <holdfast/engines.hpp>

@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The commit of a section of engine redo: its log, a fence, its stores. deferred_section.hpp has what waits for it.
+// The commit of a section of engine redo: its log, a fence, its stores. deferred_section.hpp has
+// what waits for it.
 //
-// In a medium that keeps order the section waits for its stores, and its mark is stored. In any other
-// (1) of the section's own memory, and of bytes filled in before, the log has sums, which say whether the fence was
-//     passed that all of them share. Where there is more memory than sums are worth, or bytes with a sum are about to
-//     change, that memory has a fence of its own.
-// (2) The log stands for the section's stores (section/commit_marks.hpp, 3): its lane's next log is durable under the
-//     fence that they are flushed for, by the next section, and until that next log is written over, recovery replays
-//     this one before it. Other threads know of these lines and blocks; a section that has stored to more than
-//     left_stores has room for waits for its stores itself.
+// In a medium that keeps order the section waits for its stores, and its mark is stored. In any
+// other
+// (1) of the section's own memory, and of bytes filled in before, the log has sums, which say
+//     whether the fence was passed that all of them share. Where there is more memory than sums are
+//     worth, or bytes with a sum are about to change, that memory has a fence of its own.
+// (2) The log stands for the section's stores (section/commit_marks.hpp, 3): its lane's next log is
+//     durable under the fence that they are flushed for, by the next section, and until that next
+//     log is written over, recovery replays this one before it. Other threads know of these lines
+//     and blocks; a section that has stored to more than left_stores has room for waits for its
+//     stores itself.
 #pragma once
 
 #include <redo/deferred_section.hpp>
@@ -24,7 +27,8 @@ public:
     void begin(const hf_txfunc& function, const void* args);
     /// Why it has ended as if it had never begun; 'nothing': it has happened.
     doomed_by commit();
-    /// Ends it as if it had never begun (deferred_section.hpp, 2). Ordering points only if its log has been begun.
+    /// Ends it as if it had never begun (deferred_section.hpp, 2). Ordering points only if its log
+    /// has been begun.
     void abort();
     void note(const void* address, std::uint64_t bytes) override;
 

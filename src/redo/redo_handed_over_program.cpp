@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Engine redo, two threads: one changes what the other's section has left, whose mark is due, and goes on
-// until nothing but that section's log would tell of it. That log must not be replayed then.
+// Engine redo, two threads: one changes what the other's section has left, whose mark is due, and
+// goes on until nothing but that section's log would tell of it. That log must not be replayed
+// then.
 #include "redo_sections.hpp"
 
 #include <holdfast/clobber.hpp>

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Engine redo, instrumented by hand: blocks taken, adopted, freed and freed again, logs that go on in the
-// heap, bytes of one word under two locks, memory that changes between sections, two threads, sections of
-// other engines before and behind, and sections that end as if they had never begun.
+// Engine redo, instrumented by hand: blocks taken, adopted, freed and freed again, logs that go on
+// in the heap, bytes of one word under two locks, memory that changes between sections, two
+// threads, sections of other engines before and behind, and sections that end as if they had never
+// begun.
 #include "redo_sections.hpp"
 
 #include <holdfast/author/staged.hpp>
@@ -36,7 +37,8 @@ class many_stores final : public redo_program {
     }
 };
 
-/// Words that move: runs of granules, at whose ends are parts of some, and one within that a store made before.
+/// Words that move: runs of granules, at whose ends are parts of some, and one within that a store
+/// made before.
 class moved final : public redo_program {
     unsigned operations(unsigned) const override {
         return 5;
@@ -63,8 +65,8 @@ class moved final : public redo_program {
     static constexpr std::size_t moving = 32; // lines that are within a run alone
 };
 
-/// More lines than a section leaves to the next: they are stored as a run, and a copy reads the last of them. No end is a
-/// line's.
+/// More lines than a section leaves to the next: they are stored as a run, and a copy reads the
+/// last of them. No end is a line's.
 class moved_far final : public redo_program {
     static constexpr std::size_t put = 368, copied = 24, words = put + copied + 2;
     void setup(hf::pool& p) override {
@@ -133,8 +135,9 @@ void again(hf::shared_mutex* lock) {
     *word = *const_cast<volatile std::uint64_t*>(word);
 }
 
-/// What a section has made changes as soon as it has ended: a lock in it, or anything where the section
-/// was settled; and what was not written back of that is still there when the block is somebody else's.
+/// What a section has made changes as soon as it has ended: a lock in it, or anything where the
+/// section was settled; and what was not written back of that is still there when the block is
+/// somebody else's.
 class changed_between final : public redo_program {
     unsigned operations(unsigned) const override { return 8; }
     void run(hf::pool& p, unsigned, unsigned i) override {
@@ -171,7 +174,8 @@ class staged_locked final : public redo_program {
     }
 };
 
-/// Threads' bytes lie in one word. (None waits for another: of three that did, not every order would be tried.)
+/// Threads' bytes lie in one word. (None waits for another: of three that did, not every order
+/// would be tried.)
 class shared_word final : public redo_program {
 public:
     shared_word(unsigned threads, unsigned operations)
@@ -205,8 +209,8 @@ class by_turns final : public redo_program {
     bool taken_ = false; // threads take turns: no atomic needed
 };
 
-/// One thread's second section runs beside the other thread's, which has the lock of the first one: what
-/// that one stored is not stored again by recovery once the other has gone on from it.
+/// One thread's second section runs beside the other thread's, which has the lock of the first one:
+/// what that one stored is not stored again by recovery once the other has gone on from it.
 class beside_the_next final : public redo_program {
     unsigned threads() const override { return 2; }
     unsigned operations(unsigned thread) const override { return thread == 0 ? 2 : 1; }
@@ -263,8 +267,8 @@ class with_clobber final : public redo_program {
     }
 };
 
-/// Blocks that go to others outside of sections while a log may be replayed that frees them, or may be
-/// executed again that names them as staged.
+/// Blocks that go to others outside of sections while a log may be replayed that frees them, or may
+/// be executed again that names them as staged.
 class handed_out : public redo_program {
 protected:
     void describe(hf::pool& p, hf::crash::state& s) override {
@@ -295,7 +299,8 @@ class handed_out_after_two_fences final : public handed_out {
     }
 };
 
-/// A section that changes nothing frees what it has adopted, and another engine's section has named.
+/// A section that changes nothing frees what it has adopted, and another engine's section has
+/// named.
 class handed_out_unadopted final : public handed_out {
     unsigned operations(unsigned) const override { return 4; }
     void run(hf::pool& p, unsigned, unsigned i) override {
@@ -346,8 +351,8 @@ private:
     bool thrown_;
 };
 
-/// What an aborted section has adopted is staged as before, and what is staged there can be adopted,
-/// and given back.
+/// What an aborted section has adopted is staged as before, and what is staged there can be
+/// adopted, and given back.
 class aborted_staged final : public aborted {
 public:
     aborted_staged() : aborted(false) {}

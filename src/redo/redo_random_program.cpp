@@ -2,8 +2,9 @@
 //
 // Engine redo, by chance: sequences, from fixed seeds, of what a program may do with a pool, one
 // operation behind any other. Sections that replace blocks of all sizes, small ones and logs that
-// go on in the heap, that only read, that end as if they had never begun, that adopt; sections of engine
-// clobber; blocks that change hands outside of sections, hf::settle, hf::return_spare_blocks; and more of it after a recovery.
+// go on in the heap, that only read, that end as if they had never begun, that adopt; sections of
+// engine clobber; blocks that change hands outside of sections, hf::settle,
+// hf::return_spare_blocks; and more of it after a recovery.
 #include <holdfast/abi/holdfast_abi.h>
 #include <holdfast/alloc.hpp>
 #include <holdfast/author/blocks.hpp>

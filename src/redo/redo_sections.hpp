@@ -25,8 +25,8 @@ struct cell {
     hf::shared_mutex lock; // changes between sections; on a line that no word is on
     std::uint64_t behind[8];
 };
-// More than a lane holds. With 'count' behind them they are four full records of new bytes and a small one,
-// which would still fit where the fourth does not.
+// More than a lane holds. With 'count' behind them they are four full records of new bytes and a
+// small one, which would still fit where the fourth does not.
 constexpr std::size_t many_words = 200;
 struct root {
     cell* slots[2];

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Goal: a section sees what it stored, whatever the sizes and places of its accesses; nothing is in place
-// before its commit, everything after it, for two ordering points; logs that are whole are replayed,
-// others have changed nothing, damaged ones are refused; a section that aborts leaves nothing. Method: sections instrumented by hand, random
-// accesses against an array of bytes; logs written by hand.
+// Goal: a section sees what it stored, whatever the sizes and places of its accesses; nothing is in
+//           place
+// before its commit, everything after it, for two ordering points; logs that are whole are
+// replayed, others have changed nothing, damaged ones are refused; a section that aborts leaves
+// nothing. Method: sections instrumented by hand, random accesses against an array of bytes; logs
+// written by hand.
 #include <log/lane.hpp>
 #include <open/pool_impl.hpp>
 #include <redo/store_filter.hpp>
@@ -641,8 +643,8 @@ TEST_P(Redo, ManyBlocksAreReplayed) {
     EXPECT_EQ(account(p).blocks, 1 + many / 2);
 }
 
-/// What a section that ends as if it had never begun must not leave behind: it stores, allocates, frees,
-/// adopts, and frees what it has allocated and adopted.
+/// What a section that ends as if it had never begun must not leave behind: it stores, allocates,
+/// frees, adopts, and frees what it has allocated and adopted.
 void do_everything(root* r, void* staged, void* also_staged) {
     hf_redo_fill(r->area, 0xab, area_bytes);
     hf_adopt(staged);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What a section may have stored to: a bit for each granule of memory. Compiled loads look at it before they ask the
-// buffer (holdfast_abi.h, hf_redo_filter).
+// What a section may have stored to: a bit for each granule of memory. Compiled loads look at it
+// before they ask the buffer (holdfast_abi.h, hf_redo_filter).
 //
-// (1) The bit of a granule is set where a load of at most 16 bytes that begins in it may meet bytes that wait: for bytes
-//     in that granule, and in the next one, since loads need no alignment.
+// (1) The bit of a granule is set where a load of at most 16 bytes that begins in it may meet bytes
+//     that wait: for bytes in that granule, and in the next one, since loads need no alignment.
 // (2) Granules share bits: two that are 512 KiB apart have the same one.
 #pragma once
 
@@ -38,7 +38,8 @@ public:
         for (const std::uintptr_t each : {at - granule_bytes, at}) // upholds (1)
             words_[word_of(each)] |= std::uint64_t{1} << each / granule_bytes % word_granules;
     }
-    /// Takes the bits back that note() has set for bytes of a line; and bits that stand beside them.
+    /// Takes the bits back that note() has set for bytes of a line; and bits that stand beside
+    /// them.
     void forget_line(const std::byte* line) noexcept {
         const auto first = reinterpret_cast<std::uintptr_t>(line);
         words_[word_of(first - granule_bytes)] = 0;
@@ -64,8 +65,8 @@ private:
     static std::uint64_t word_of(std::uintptr_t address) noexcept {
         return address / (granule_bytes * word_granules) % word_count;
     }
-    /// Calls 'visit(word, bits)' for the granules from that of 'first' to that of 'last', until it returns false. Returns
-    /// whether all were visited.
+    /// Calls 'visit(word, bits)' for the granules from that of 'first' to that of 'last', until it
+    /// returns false. Returns whether all were visited.
     template <class Visit>
     static bool for_each_word(std::uintptr_t first, std::uintptr_t last, Visit&& visit) noexcept {
         const std::uint64_t end = last / granule_bytes + 1;

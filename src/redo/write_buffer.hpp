@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What a section has stored and not committed: new bytes, by lines, with a bit for each byte that was stored. Bytes of
-// a line that have no bit say nothing: memory of the section's own that shares the line is read in place.
+// What a section has stored and not committed: new bytes, by lines, with a bit for each byte that
+// was stored. Bytes of a line that have no bit say nothing: memory of the section's own that shares
+// the line is read in place.
 #pragma once
 
 #include <alloc/heap.hpp>
@@ -34,8 +35,8 @@ constexpr std::uint64_t mask_of(std::uint64_t first, std::uint64_t bytes) noexce
 inline constexpr std::uint64_t whole_line = ~std::uint64_t{0};
 inline constexpr std::uint16_t whole_granule = 0xffff;
 
-/// What the commit logs and stores together: bytes of one granule of the heap, or several granules that follow each
-/// other, whole.
+/// What the commit logs and stores together: bytes of one granule of the heap, or several granules
+/// that follow each other, whole.
 struct buffered_run {
     std::uint64_t offset; // from pool start
     const std::byte* bytes;
@@ -71,8 +72,8 @@ public:
         std::byte* bytes; // of the first; those of the others follow
         std::size_t lines;
     };
-    /// Makes lines from 'offset' on, at most so many, and at least one, whole: the caller fills in their bytes. Throws
-    /// std::bad_alloc. Requires: none is there.
+    /// Makes lines from 'offset' on, at most so many, and at least one, whole: the caller fills in
+    /// their bytes. Throws std::bad_alloc. Requires: none is there.
     made_lines add_whole(std::uint64_t offset, std::size_t most);
     std::size_t size() const noexcept { return size_; }
     bool empty() const noexcept { return size_ == 0; }
@@ -81,7 +82,8 @@ public:
         part& in = *parts_[i / part_lines];
         return {&in.heads[i % part_lines], in.bytes[i % part_lines]};
     }
-    /// All that waits, run by run, in the order in which the lines were made. Requires: nothing changes meanwhile.
+    /// All that waits, run by run, in the order in which the lines were made. Requires: nothing
+    /// changes meanwhile.
     class runs {
     public:
         explicit runs(const write_buffer& of) noexcept : of_(of) {}
@@ -100,7 +102,8 @@ private:
     static constexpr std::size_t part_lines = 64;
     static constexpr std::size_t recent_count = 8;
     static constexpr std::size_t kept_parts = 64; // after a long section
-    // Lines that were made one after the other. Their bytes are a run where they follow each other in the heap.
+    // Lines that were made one after the other. Their bytes are a run where they follow each other
+    // in the heap.
     struct part {
         alignas(line_bytes) std::byte bytes[part_lines][line_bytes];
         buffered_line::head heads[part_lines];
@@ -130,8 +133,8 @@ private:
     std::array<buffered_line, recent_count> recent_;
     std::size_t size_ = 0;
     std::vector<std::unique_ptr<part>> parts_;
-    // Open addressing, as many as a power of two, at most half in use: 1 + a line's number; 0: free. All are free while
-    // there are but a few.
+    // Open addressing, as many as a power of two, at most half in use: 1 + a line's number; 0:
+    // free. All are free while there are but a few.
     std::vector<std::uint32_t> slots_;
 };
 

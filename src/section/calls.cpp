@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What the compiler, and a program's own code, call (holdfast_abi.h), of the section on this thread.
+// What the compiler, and a program's own code, call (holdfast_abi.h), of the section on this
+// thread.
 #include <base/assert.hpp>
 #include <base/names.hpp>
 #include <open/registry.hpp>
@@ -22,7 +23,8 @@ constinit std::atomic<resumed_section (*)() noexcept> resumes_here{nullptr};
 
 namespace {
 
-/// The function is a library's that was loaded after the open, or is built for another engine than the rest of the program.
+/// The function is a library's that was loaded after the open, or is built for another engine than
+/// the rest of the program.
 [[noreturn]] void refuse_engine(const pool::impl& pool, const engine_row& engine,
                                 const hf_txfunc& function) {
     const char* const path = pool.file->path().c_str();

@@ -10,8 +10,8 @@ void commit_marks::settle_others(bool deferring) {
         pool_.lanes.section_threads.fetch_add(1);
     }
     // This lane's own mark is superseded by the begin record about to be written. Another's has
-    // been due since before its owner released its locks: it is made durable before anything of this section
-    // can be. With both pending, recovery would take them for independent (2).
+    // been due since before its owner released its locks: it is made durable before anything of
+    // this section can be. With both pending, recovery would take them for independent (2).
     const std::uint32_t lazy = pool_.lanes.lazy.load(std::memory_order_acquire);
     if (lazy != lane_set::no_lane && lazy != lane_) [[unlikely]]
         pool_.lanes.settle(lazy);

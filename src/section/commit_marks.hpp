@@ -1,26 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Commit marks of a lane: when a section's is stored, when it may be left out, and what waits for it. A section has
-// happened when its epoch is in its lane's header.
+// Commit marks of a lane: when a section's is stored, when it may be left out, and what waits for
+// it. A section has happened when its epoch is in its lane's header.
 //
 // (1) A freed block is handed out again only when the section's commit mark is durable.
-// (2) The mark may be left out while no other thread has begun sections, by an engine whose section can be recovered
-//     though it has happened: by running it again, with the same result. The next begin record stands for the mark.
-//     A section of another thread makes such a mark durable before its own begin record can be. So of two sections
-//     pending together neither has seen anything of the other: a section has all its locks when it begins and keeps
-//     them until it has committed, and if they lock the same, the later one began when the other's mark was durable.
-// (3) A section that leaves its mark out may leave its stores to the lane's next fence, too: its log says what they
-//     are, or whether they are there. Until that log is written over recovery may replay the section, or roll it back,
-//     so what it freed is handed out one section later. What is left to the next log of an engine is left to no
-//     other's.
-// (4) No two lanes' logs may be replayed that change the same: a section that is about to change what a log of
-//     another lane stands for (left_stores.hpp) makes that one's mark durable first, before it has a log itself. They
-//     know of lines, blocks taken and blocks freed; of the allocator's words each changes bits of its own. A section
-//     that stores as it goes settles all such marks when it begins. Settling a mark fences the stores first.
-// (5) A log may have the sum of the memory around a lock. The lock changes when the section's mark is settled, and not
-//     before: else what was committed would not be believed.
-// (6) A lane's epochs only grow, over every recovery and every open: a begin record that a failure tore off its log
-//     is never written again, or what is left of that log would follow from it.
+// (2) The mark may be left out while no other thread has begun sections, by an engine whose section
+//     can be recovered though it has happened: by running it again, with the same result. The next
+//     begin record stands for the mark. A section of another thread makes such a mark durable
+//     before its own begin record can be. So of two sections pending together neither has seen
+//     anything of the other: a section has all its locks when it begins and keeps them until it has
+//     committed, and if they lock the same, the later one began when the other's mark was durable.
+// (3) A section that leaves its mark out may leave its stores to the lane's next fence, too: its
+//     log says what they are, or whether they are there. Until that log is written over recovery
+//     may replay the section, or roll it back, so what it freed is handed out one section later.
+//     What is left to the next log of an engine is left to no other's.
+// (4) No two lanes' logs may be replayed that change the same: a section that is about to change
+//     what a log of another lane stands for (left_stores.hpp) makes that one's mark durable first,
+//     before it has a log itself. They know of lines, blocks taken and blocks freed; of the
+//     allocator's words each changes bits of its own. A section that stores as it goes settles all
+//     such marks when it begins. Settling a mark fences the stores first.
+// (5) A log may have the sum of the memory around a lock. The lock changes when the section's mark
+//     is settled, and not before: else what was committed would not be believed.
+// (6) A lane's epochs only grow, over every recovery and every open: a begin record that a failure
+//     tore off its log is never written again, or what is left of that log would follow from it.
 #pragma once
 
 #include <base/assert.hpp>
@@ -43,15 +45,16 @@ public:
     lane_state& state() const noexcept { return state_; }
     lane_header& header() const noexcept { return header_; }
 
-    /// Whether the lane's last section has left its mark out, and nothing that is durable stands for it.
+    /// Whether the lane's last section has left its mark out, and nothing that is durable stands
+    /// for it.
     bool due() const noexcept { return due_; }
     /// Whether it has left its stores, too (3).
     bool stores_left() const noexcept { return due_ && stores_left_; }
     /// What others know of the lane's section of that epoch.
     left_stores& left(std::uint64_t epoch) const noexcept { return state_.left[epoch % 2]; }
 
-    /// A section of this thread begins: makes the marks of other threads durable that it may depend on. 'deferring':
-    /// those of logs that stand for stores as well (4).
+    /// A section of this thread begins: makes the marks of other threads durable that it may depend
+    /// on. 'deferring': those of logs that stand for stores as well (4).
     void settle_others(bool deferring);
     /// Makes a mark that was left out durable. False: none was.
     bool settle();
@@ -62,7 +65,8 @@ public:
         store_mark(ordered_medium(medium_), &header_, epoch);
         release_freed(); // upholds (1)
     }
-    /// Makes this lane the one whose marks may be left out, unless there are others, or another is (2).
+    /// Makes this lane the one whose marks may be left out, unless there are others, or another is
+    /// (2).
     bool may_leave_out() noexcept;
     /// Leaves the mark out. 'stores_left': and so have been the section's stores.
     void leave_out(std::uint64_t epoch, bool stores_left) noexcept {
@@ -70,8 +74,9 @@ public:
         stores_left_ = stores_left;
         state_.mark_due.store(epoch, std::memory_order_release);
     }
-    /// Stores a mark that is left out, but starts no write-back: a process that alone was killed has finished the
-    /// section. Stores, and no locked operation: the next section's first loads need not wait for the fence before.
+    /// Stores a mark that is left out, but starts no write-back: a process that alone was killed
+    /// has finished the section. Stores, and no locked operation: the next section's first loads
+    /// need not wait for the fence before.
     void store_unflushed(std::uint64_t epoch) noexcept {
         std::atomic_ref(header_.committed).store(epoch, std::memory_order_release);
         trace::announce(trace::store, &header_.committed, word_bytes);
@@ -82,17 +87,18 @@ public:
         if (stores_left_) return log_fenced();
         forget();
     }
-    /// A fence was passed behind a log of this lane that may be replayed, or rolled back: so may the one before it (3).
-    /// For other threads that one's mark stays due until this section's own takes its place: they may change what it
-    /// stored, while this section, which may not have happened yet, is all that stands for it.
+    /// A fence was passed behind a log of this lane that may be replayed, or rolled back: so may
+    /// the one before it (3). For other threads that one's mark stays due until this section's own
+    /// takes its place: they may change what it stored, while this section, which may not have
+    /// happened yet, is all that stands for it.
     void log_fenced() {
         release(freed_before_);
         if (!due_) return;
         due_ = false;
         freed_before_.swap(freed_);
     }
-    /// Makes the marks of logs of other lanes durable that stand for something in these bytes (4): an ordering point or
-    /// two, where there is one.
+    /// Makes the marks of logs of other lanes durable that stand for something in these bytes (4):
+    /// an ordering point or two, where there is one.
     void settle_under(std::uintptr_t first, std::uint64_t bytes) {
         pool_.lanes.settle_under(first, first + bytes, lane_);
     }

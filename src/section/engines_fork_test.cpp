@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Goal: whenever a process forks, between sections of engine redo, or of engine undo that leaves its stores to the
-// next one, whose mark and stores are due, in the middle of one on another thread, or in its own, its pool holds afterwards what it would hold without, also when it is
-// killed; and the child, which is refused the pool, runs sections on pools of its own. Method: a process
-// that is killed at the end makes sections and children, these make theirs, and the files are opened again.
+// Goal: whenever a process forks, between sections of engine redo, or of engine undo that leaves
+//           its stores to the
+// next one, whose mark and stores are due, in the middle of one on another thread, or in its own,
+// its pool holds afterwards what it would hold without, also when it is killed; and the child,
+// which is refused the pool, runs sections on pools of its own. Method: a process that is killed at
+// the end makes sections and children, these make theirs, and the files are opened again.
 #include <open/pool_impl.hpp>
 #include <open/registry.hpp>
 #include <pool/test_support.hpp>
@@ -89,7 +91,8 @@ template <class T> void store(T* to, T value) {
     std::memcpy(with->write(to, sizeof value), &value, sizeof value);
 }
 
-/// A push, then a pop of what is below it: memory is taken and freed, and what was freed taken again.
+/// A push, then a pop of what is below it: memory is taken and freed, and what was freed taken
+/// again.
 void push_body(list* l, std::uint64_t value) {
     auto* const made = static_cast<node*>(hf_alloc(sizeof(node)));
     hf_note_store(made, sizeof *made);

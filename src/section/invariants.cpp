@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What a section asserts of itself; and what debug builds and the crash checker look for in the stores that
-// a program makes between sections (section.hpp, 3).
+// What a section asserts of itself; and what debug builds and the crash checker look for in the
+// stores that a program makes between sections (section.hpp, 3).
 #include <base/assert.hpp>
 #include <base/names.hpp>
 #include <section/section.hpp>

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Goal: what runs when a thread, or the process, is nearly gone uses pools as everything else does, and loses nothing:
-// destructors of thread_local objects made before the thread's first section and of pthread keys; functions given to
-// atexit; destructors of static objects, and that of a static pool itself. Method: a child for each of them, whose
-// freed memory is overwritten, pushes, pops, and exits; what it did is looked for in the file.
+// Goal: what runs when a thread, or the process, is nearly gone uses pools as everything else does,
+//           and loses nothing:
+// destructors of thread_local objects made before the thread's first section and of pthread keys;
+// functions given to atexit; destructors of static objects, and that of a static pool itself.
+// Method: a child for each of them, whose freed memory is overwritten, pushes, pops, and exits;
+// what it did is looked for in the file.
 #include <open/pool_impl.hpp>
 #include <section/list_sections.hpp>
 

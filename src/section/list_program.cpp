@@ -59,8 +59,8 @@ private:
     variant variant_;
 };
 
-/// Nobody has made the root before the description asks for it: after a failure that is a store like
-/// any other, and an operation goes on from there.
+/// Nobody has made the root before the description asks for it: after a failure that is a store
+/// like any other, and an operation goes on from there.
 class described_first final : public list_program {
 public:
     using list_program::list_program;

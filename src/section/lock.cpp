@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // word = [generation:32][writer waits:1][writer:1][readers:30]. A word of another generation is
-// free: the thread that held it died with its process. Waiting spins briefly, then yields: sections are
-// short.
+// free: the thread that held it died with its process. Waiting spins briefly, then yields: sections
+// are short.
 #include <base/assert.hpp>
 #include <base/names.hpp>
 #include <open/pool_impl.hpp>
@@ -29,7 +29,8 @@ std::uint64_t free_word(const pool::impl* pool) noexcept {
 }
 std::uint64_t free_word(const void* lock) noexcept { return free_word(registry::pool_of(lock)); }
 
-/// The same for a lock that is about to be taken, or let go. It may lie in memory of which a log has the sum.
+/// The same for a lock that is about to be taken, or let go. It may lie in memory of which a log
+/// has the sum.
 std::uint64_t free_word_to_change(const void* lock, bool taken) noexcept {
     pool::impl* const pool = registry::pool_of(lock);
     if (pool != nullptr) pool->lanes.settle_sums_of(lock, taken);
@@ -88,7 +89,8 @@ void shared_mutex::unlock() noexcept {
     check_two_phase("unlock");
     [[maybe_unused]] const std::uint64_t free = free_word_to_change(this, false);
     // A plain store, which need not wait for earlier flushes as a locked operation would. While the
-    // lock is held others change the 'waits' bit only; lost here, the writer that waits sets it again.
+    // lock is held others change the 'waits' bit only; lost here, the writer that waits sets it
+    // again.
     const std::uint64_t held = word_.load(std::memory_order_relaxed);
     HF_ASSERT((held & writer_bit) != 0);
     HF_ASSERT_SLOW((held & ~state_mask) == free);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Goal: a section that finds no memory to begin with is not taken for the one before it, which has happened. Method: a
-// thread's first section of an engine needs memory; a child whose allocations fail begins one, behind a section of
-// another engine.
+// Goal: a section that finds no memory to begin with is not taken for the one before it, which has
+//           happened. Method: a
+// thread's first section of an engine needs memory; a child whose allocations fail begins one,
+// behind a section of another engine.
 #include <section/list_sections.hpp>
 
 #include <holdfast/clobber.hpp>

@@ -3,8 +3,9 @@
 // Two threads whose sections are pending together: one, alone, has left its mark out, and the
 // other's first section changes what that one had read, frees what it took, or takes what it freed.
 // Instrumented by hand. The second thread's lane may be recovered before the first one's, whatever
-// order recovery takes lanes in: the programs exist twice, with lanes exchanged. The other section may
-// be one of engine undo, and both may be open at a time. And what a torn log must not do to the sections that follow in its lane.
+// order recovery takes lanes in: the programs exist twice, with lanes exchanged. The other section
+// may be one of engine undo, and both may be open at a time. And what a torn log must not do to the
+// sections that follow in its lane.
 #include <check/take_over.hpp>
 #include <section/section.hpp>
 
@@ -335,8 +336,8 @@ private:
     void second(stack*) override {}
 };
 
-/// A staged node's words have a sum in the section's log, and with them the lock behind them: that changes
-/// as soon as the section has ended, or was taken before the sum was and is let go then.
+/// A staged node's words have a sum in the section's log, and with them the lock behind them: that
+/// changes as soon as the section has ended, or was taken before the sum was and is let go then.
 class locked_after final : public pending_program {
 public:
     explicit locked_after(bool held) : pending_program(false), held_(held) {}

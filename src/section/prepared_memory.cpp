@@ -22,7 +22,8 @@ void prepared_memory::note_filled(hf::medium pm, std::uint64_t offset, std::uint
     filled_.push_back({offset, {bytes, sum}, persist::thread_counters().fences});
 }
 
-/// Such a fence (hf::staged::persist, hf::persist …) made durable whatever was stored there before it, too.
+/// Such a fence (hf::staged::persist, hf::persist …) made durable whatever was stored there before
+/// it, too.
 void prepared_memory::forget_durable() {
     std::erase_if(filled_, [now = persist::thread_counters().fences](const filled_bytes& f) {
         return f.fences != now;

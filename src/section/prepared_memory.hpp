@@ -2,10 +2,11 @@
 //
 // What a thread makes for its next section: blocks that it stages, bytes that it fills in.
 //
-// (1) A section's log names each staged block, or a failure would lose it. It also has the sum of bytes that share the
-//     fence of its first records: recovery compares them, as they were, with their sum.
-// (2) So the section logs bytes with a sum before it changes them; between sections nothing else may change them.
-//     Debug builds and the crash checker look.
+// (1) A section's log names each staged block, or a failure would lose it. It also has the sum of
+//     bytes that share the fence of its first records: recovery compares them, as they were, with
+//     their sum.
+// (2) So the section logs bytes with a sum before it changes them; between sections nothing else
+//     may change them. Debug builds and the crash checker look.
 #pragma once
 
 #include <alloc/allocator.hpp>
@@ -63,8 +64,8 @@ public:
             if (f.touches(offset, bytes)) return true;
         return false;
     }
-    /// 'bytes' bytes with this sum were copied there, not yet fenced. An ordering point, where others have no room, or
-    /// would lose their meaning.
+    /// 'bytes' bytes with this sum were copied there, not yet fenced. An ordering point, where
+    /// others have no room, or would lose their meaning.
     void note_filled(hf::medium pm, std::uint64_t offset, std::uint64_t bytes, std::uint64_t sum);
     /// The same of an earlier run's, as its log has them.
     void add_logged(std::uint64_t offset, filled_payload what) {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What an engine makes of a section: begin, note or log, commit, take back, recover are its own. Its entry points,
-// hf_NAME_…, know its classes (section_in.hpp), so that noting a store, logging it and committing take no virtual call.
-// The calls that a program makes without naming the engine come here.
+// What an engine makes of a section: begin, note or log, commit, take back, recover are its own.
+// Its entry points, hf_NAME_…, know its classes (section_in.hpp), so that noting a store, logging
+// it and committing take no virtual call. The calls that a program makes without naming the engine
+// come here.
 #pragma once
 
 #include <alloc/heap.hpp>
@@ -26,7 +27,8 @@ public:
 
     /// A store comes that needs no log.
     virtual void note(const void* address, std::uint64_t bytes) = 0;
-    /// The section will store to all of these bytes: those that it logs are in the log before it does.
+    /// The section will store to all of these bytes: those that it logs are in the log before it
+    /// does.
     virtual void log_ahead(const void* address, std::uint64_t bytes) = 0;
     /// A function of the C library is about to store there.
     virtual void overwrite(const void* address, std::uint64_t bytes) = 0;
@@ -37,8 +39,8 @@ public:
     virtual const void* preserve(const void* volatile_bytes, std::uint64_t bytes);
     /// At its end the section is not to have happened. Ends the process where that cannot be.
     virtual void doom();
-    /// The function cannot go on without room in the pool. Does not return where the section can end as if it had
-    /// never begun.
+    /// The function cannot go on without room in the pool. Does not return where the section can
+    /// end as if it had never begun.
     virtual void give_up() {}
     /// The log finds no room. Returns where the section can end as if it had never begun, and will.
     virtual void no_room_for_log();

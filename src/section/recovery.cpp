@@ -24,8 +24,8 @@ namespace {
 // Pending sections are recovered by at most this many threads at a time.
 constexpr std::size_t recovering_threads_max = 16;
 
-/// A section may run again in the floating-point environment of its first run, and end by a jump out
-/// of a signal handler: the thread gets its own back either way.
+/// A section may run again in the floating-point environment of its first run, and end by a jump
+/// out of a signal handler: the thread gets its own back either way.
 class keeps_floats {
 public:
     keeps_floats() noexcept = default;

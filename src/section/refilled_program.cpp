@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A slot that nobody can reach is filled outside of sections (hf::staged::copy_words, staged::copy) while a log, of the same
-// thread or of another one, still needs it as it was: of each engine whose sections leave their marks out.
+// A slot that nobody can reach is filled outside of sections (hf::staged::copy_words, staged::copy)
+// while a log, of the same thread or of another one, still needs it as it was: of each engine whose
+// sections leave their marks out.
 #include <check/take_over.hpp>
 #include <redo/redo_sections.hpp>
 

@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A failure-atomic section in progress on one thread: its log, its blocks, the lines it dirtied. What engines share: how
-// a section begins, commits and is recovered is the engine's (protocol.hpp, and the engine's folder). Here stands what a
-// section is in any medium; section_in.hpp has the steps that depend on what the medium can lose.
+// A failure-atomic section in progress on one thread: its log, its blocks, the lines it dirtied.
+// What engines share: how a section begins, commits and is recovered is the engine's (protocol.hpp,
+// and the engine's folder). Here stands what a section is in any medium; section_in.hpp has the
+// steps that depend on what the medium can lose.
 //
 // (1) No in-place store to PM before every record appended so far is durable; the fence is taken
 //     when such a store comes, so records that come together share one.
 // (2) The heap's durable state changes only in commit, after the records that name the blocks are
 //     durable and before the commit mark is stored (section_blocks.hpp, commit_marks.hpp).
-// (3) Bytes filled in before a section are logged before the section changes them (prepared_memory.hpp). Between
-//     sections nothing may change what a section has read or stored whose mark is due: hf::settle comes first. Debug
-//     builds and the crash checker look. Calls of the library that store outside of sections settle those marks themselves, of
-//     any lane, but in a block that was staged since.
+// (3) Bytes filled in before a section are logged before the section changes them
+//     (prepared_memory.hpp). Between sections nothing may change what a section has read or stored
+//     whose mark is due: hf::settle comes first. Debug builds and the crash checker look. Calls of
+//     the library that store outside of sections settle those marks themselves, of any lane, but in
+//     a block that was staged since.
 #pragma once
 
 #include <base/assert.hpp>
@@ -53,8 +55,9 @@ public:
         HF_ASSERT_SLOW(&engine() == &Protocol::row);
         return static_cast<Protocol&>(*protocol_);
     }
-    /// The thread's next section begins, of the engine that its last one in the pool was of. Requires: a medium that keeps
-    /// order, and a lane of its own. Where order is kept the sections before leave nothing to be done.
+    /// The thread's next section begins, of the engine that its last one in the pool was of.
+    /// Requires: a medium that keeps order, and a lane of its own. Where order is kept the sections
+    /// before leave nothing to be done.
     void begin_again(const hf_txfunc& function) noexcept {
         HF_ASSERT_SLOW(keeps_order() && turns_ == nullptr && idle());
         copies_.clear();
@@ -70,7 +73,8 @@ public:
     }
     /// It is over.
     void end();
-    /// Ends a section that has changed nothing but memory that it gives back: its epoch was never written.
+    /// Ends a section that has changed nothing but memory that it gives back: its epoch was never
+    /// written.
     void end_unlogged();
     bool watched() const noexcept { return range_bytes_ == 0; }
 
@@ -86,9 +90,11 @@ public:
     static constexpr std::uint64_t outside = ~std::uint64_t{0};
     /// Ends the process where the bytes reach over the end of the pool.
     void check_end(std::uint64_t offset, std::uint64_t bytes) const;
-    /// Counts a store to memory that the section took. It is written back as a whole: no line is noted.
+    /// Counts a store to memory that the section took. It is written back as a whole: no line is
+    /// noted.
     void store_to_own(const void* address, std::uint64_t bytes);
-    /// Ends the process: a section that cannot report it has no room for its log. 'then': what becomes of it.
+    /// Ends the process: a section that cannot report it has no room for its log. 'then': what
+    /// becomes of it.
     [[noreturn]] void no_room_for_log(const char* then) const;
     /// A copy of the bytes, which no store changes, until the next section begins.
     const void* keep(const void* bytes, std::uint64_t count) { return copies_.keep(bytes, count); }
@@ -102,7 +108,8 @@ public:
     /// What the thread has made before a section (3).
     prepared_memory& prepared() noexcept { return prepared_; }
     const prepared_memory& prepared() const noexcept { return prepared_; }
-    /// Outside of sections: whether the bytes lie in a block that was staged since the last one. No log names it.
+    /// Outside of sections: whether the bytes lie in a block that was staged since the last one. No
+    /// log names it.
     bool staged_since(std::uint64_t offset, std::uint64_t bytes) const noexcept {
         return prepared_.staged_since(epoch_, offset, bytes);
     }
@@ -167,8 +174,8 @@ protected:
     section_blocks blocks_;
     prepared_memory prepared_; // outside and inside sections
     volatile_copies copies_;
-    // What the last section, whose mark is due, left of what it has logged the old bytes of: in debug builds, under the
-    // crash checker, and where its engine asks.
+    // What the last section, whose mark is due, left of what it has logged the old bytes of: in
+    // debug builds, under the crash checker, and where its engine asks.
     stored_ranges left_;
 };
 
@@ -185,8 +192,8 @@ inline void section::store_to_own(const void* address, std::uint64_t bytes) {
 /// Adds 'by' to every pool pointer among packed arguments that is not null.
 void shift_pointers(const hf_txfunc& function, std::byte* args, std::uint64_t by) noexcept;
 
-/// What a thread's sections in the pool are run by: of the pool's kind of medium. 'turns': held while a section is open,
-/// on a lane that threads share; else null.
+/// What a thread's sections in the pool are run by: of the pool's kind of medium. 'turns': held
+/// while a section is open, on a lane that threads share; else null.
 std::unique_ptr<section> make_section(pool::impl& pool, std::uint32_t lane, thread_cache& cache,
                                       std::mutex* turns);
 
@@ -196,8 +203,8 @@ struct resumed_section {
     const char* function = nullptr;
 };
 /// Says which is open on this thread.
-/// No other engine's can be a part of it: that one would have happened, and be made again by whoever resumes. Set by
-/// the engine that has such sections; null: there is none.
+/// No other engine's can be a part of it: that one would have happened, and be made again by
+/// whoever resumes. Set by the engine that has such sections; null: there is none.
 extern constinit std::atomic<resumed_section (*)() noexcept> resumes_here;
 
 /// The section on this thread has ended: its caller may be promised what it has made durable.
@@ -207,8 +214,8 @@ inline void leave_section() noexcept {
     pm.end_group();
 }
 
-/// Where a section of 'engine' for 'function' may begin on this thread, which is open when begin() returns; null: one is
-/// open, and the function is a part of it.
+/// Where a section of 'engine' for 'function' may begin on this thread, which is open when begin()
+/// returns; null: one is open, and the function is a part of it.
 section* open_section(const engine_row& engine, const hf_txfunc& function, const void* args);
 
 } // namespace hf

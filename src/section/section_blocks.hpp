@@ -2,8 +2,9 @@
 //
 // The blocks of a section: what its commit makes of each.
 //
-// (1) Until the commit the heap's durable state knows of none: a block that the section took or adopted is
-//     reserved, one that it frees is allocated. The commit publishes the former and retracts the latter.
+// (1) Until the commit the heap's durable state knows of none: a block that the section took or
+//     adopted is reserved, one that it frees is allocated. The commit publishes the former and
+//     retracts the latter.
 // (2) What the section has no use for any more waits for its commit mark before others get it.
 #pragma once
 
@@ -75,8 +76,8 @@ public:
         segments_.push_back(b);
     }
 
-    /// Stores the owner of each block; calls 'dirty' with each word. Requires: the records that name the blocks are
-    /// durable.
+    /// Stores the owner of each block; calls 'dirty' with each word. Requires: the records that
+    /// name the blocks are durable.
     template <class Dirty> void publish(heap& durable, const thread_cache& cache, Dirty&& dirty) {
         const auto publish = [&](block b) {
             HF_ASSERT_SLOW(!durable.bit(b.offset)); // reserved until now
@@ -87,7 +88,8 @@ public:
         std::ranges::for_each(adopted_, publish);
         for (block b : freed_) durable.retract(b, dirty);
     }
-    /// The section's blocks have changed hands, durably: those that it no longer needs go to 'waiting' (2).
+    /// The section's blocks have changed hands, durably: those that it no longer needs go to
+    /// 'waiting' (2).
     void settle(const heap& durable, thread_cache& cache, std::vector<block>& waiting) {
         const auto note_named = [&](block b) { cache.note_named(durable, b); };
         std::ranges::for_each(taken_, note_named);
@@ -101,7 +103,8 @@ public:
         touched_ = false;
     }
 
-    /// The section ends as if it had never begun: it frees nothing, and has no use for what it took.
+    /// The section ends as if it had never begun: it frees nothing, and has no use for what it
+    /// took.
     void take_back() {
         freed_.clear();
         unused_.insert(unused_.end(), taken_.begin(), taken_.end());

@@ -249,7 +249,8 @@ void section_in<Medium>::take_up(protocol& by, const hf_txfunc& function,
     epoch_ = from.begin.epoch; // the lane's next section stays above all that it may have used
     log_.go_on(from.end);
     go_on_unordered();
-    // Every offset is out of range from now on, and far_offset looks why: what is watched costs other sections nothing.
+    // Every offset is out of range from now on, and far_offset looks why: what is watched costs
+    // other sections nothing.
     range_bytes_ = 0;
     for (const record_view& r : from.records) {
         if (r.kind == record_kind::staged) prepared_.staged().push_back({{r.offset, r.bytes}});

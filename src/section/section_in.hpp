@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Engines make a section's protocol of these steps, compiled for each kind of medium (pool/medium.hpp). The few that
-// differ are written twice, below: a section in an ordered medium notes no lines, flushes nothing and leaves no mark out.
-// An engine whose protocol differs as well writes that class twice, too. A call of the compiler's chooses once, where it
-// enters (with_protocol), and nothing behind it asks.
+// Engines make a section's protocol of these steps, compiled for each kind of medium
+// (pool/medium.hpp). The few that differ are written twice, below: a section in an ordered medium
+// notes no lines, flushes nothing and leaves no mark out. An engine whose protocol differs as well
+// writes that class twice, too. A call of the compiler's chooses once, where it enters
+// (with_protocol), and nothing behind it asks.
 #pragma once
 
 #include <log/flush_set.hpp>
@@ -56,8 +57,8 @@ public:
         protocols_.push_back(std::make_unique<Protocol>(*this));
         return static_cast<Protocol&>(*protocols_.back());
     }
-    /// The lane's next section begins, and is open on this thread. 'as_it_goes': what it will store is not known before
-    /// it does.
+    /// The lane's next section begins, and is open on this thread. 'as_it_goes': what it will store
+    /// is not known before it does.
     void begin(protocol& by, const hf_txfunc& function, bool as_it_goes = true);
     /// Its begin record is appended.
     void start_log(const log_start& what);
@@ -65,8 +66,8 @@ public:
                 const void* payload = nullptr);
     /// The log goes on in a block of the heap. False: there is no room.
     bool extend_if_room(std::uint64_t payload_bytes, purpose what);
-    /// A block for so many bytes of a log; offset 0: there is no room. The block is only ever reserved: the log that
-    /// lives in it names it, so nothing leaks whenever a crash comes.
+    /// A block for so many bytes of a log; offset 0: there is no room. The block is only ever
+    /// reserved: the log that lives in it names it, so nothing leaks whenever a crash comes.
     block reserve_segment(std::uint64_t bytes, purpose what = purpose::log);
     void before_in_place_store() {
         if (unfenced_) fence(); // upholds section.hpp (1)
@@ -98,15 +99,16 @@ public:
     {
         return turns_ == nullptr;
     }
-    /// Tells the next section, and other threads, what is left to the next fence, and what the log stands for
-    /// (commit_marks.hpp, 3). 'named': so many of the lines are no allocator's.
+    /// Tells the next section, and other threads, what is left to the next fence, and what the log
+    /// stands for (commit_marks.hpp, 3). 'named': so many of the lines are no allocator's.
     void leave_stores(std::size_t named)
         requires(!Medium::keeps_order());
     /// Tells other threads of what memory the log has sums (commit_marks.hpp, 5).
     void leave_sums()
         requires(!Medium::keeps_order());
 
-    /// Goes on where the log of a pending section ends, in its place; its stores are watched from here on.
+    /// Goes on where the log of a pending section ends, in its place; its stores are watched from
+    /// here on.
     void take_up(protocol& by, const hf_txfunc& function, const pending_section& from);
 
     Medium medium() const noexcept { return pm_; }
@@ -127,7 +129,8 @@ private:
     std::conditional_t<Medium::keeps_order(), no_lines, flush_set> dirty_;
 };
 
-// Ordered: what is there is a prefix of what was stored, so that a compiler's fence keeps section.hpp (1) and (2).
+// Ordered: what is there is a prefix of what was stored, so that a compiler's fence keeps
+// section.hpp (1) and (2).
 
 template <>
 inline void section_in<ordered_medium>::settle_before(const protocol&, bool /*as_it_goes*/) {
@@ -229,7 +232,8 @@ template <class Step> decltype(auto) with_section(section& s, Step&& step) {
     if (s.keeps_order()) return step(static_cast<section_in<ordered_medium>&>(s));
     return step(static_cast<section_in<fenced_medium>&>(s));
 }
-/// Calls 'step' with the protocol of the section that is open on this thread. Requires: it is of that engine.
+/// Calls 'step' with the protocol of the section that is open on this thread. Requires: it is of
+/// that engine.
 template <template <class> class Protocol, class Step> decltype(auto) with_protocol(Step&& step) {
     HF_ASSERT_SLOW(current_section != nullptr);
     section& open = *current_section;

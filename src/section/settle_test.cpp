@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Goal: what outside of sections changes a pool takes back nothing that has returned, and what has returned is there
-// after hf::settle, whichever engine it is of. Method: sections instrumented by hand; a child process works, and is
-// killed; its parent opens the pool and looks.
+// Goal: what outside of sections changes a pool takes back nothing that has returned, and what has
+//           returned is there
+// after hf::settle, whichever engine it is of. Method: sections instrumented by hand; a child
+// process works, and is killed; its parent opens the pool and looks.
 #include <holdfast/abi/holdfast_abi.h>
 #include <holdfast/alloc.hpp>
 #include <holdfast/author/staged.hpp>

@@ -40,7 +40,8 @@ pool::impl& pool_around(const void* address, const char* call) noexcept {
     return *pool;
 }
 
-/// Ends the process in a section: what 'call' does takes effect at once, and the section's log knows nothing of it.
+/// Ends the process in a section: what 'call' does takes effect at once, and the section's log
+/// knows nothing of it.
 void refuse_in_section(const char* call) noexcept {
     const char *function = nullptr, *where = nullptr;
     if (const section* open = current_section) {
@@ -56,7 +57,8 @@ void refuse_in_section(const char* call) noexcept {
               call, readable_name(function), where);
 }
 
-/// The caller is about to store to these bytes outside of sections: no log, of any lane, needs them when this returns.
+/// The caller is about to store to these bytes outside of sections: no log, of any lane, needs them
+/// when this returns.
 /// Requires: the medium does not keep order; where it does no mark is ever due.
 section& settled_for_store(pool::impl& pool, const void* to, std::size_t bytes) {
     section& work = attach(pool).work;

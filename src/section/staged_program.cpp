@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A list whose nodes are filled before their section, past the caches (hf::staged::copy_words), built once
-// per engine: the section that links a node logs its address, and its bytes are durable with that.
+// A list whose nodes are filled before their section, past the caches (hf::staged::copy_words),
+// built once per engine: the section that links a node logs its address, and its bytes are durable
+// with that.
 #include <holdfast/alloc.hpp>
 #include <holdfast/author/crash.hpp>
 #include <holdfast/author/staged.hpp>

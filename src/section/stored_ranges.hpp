@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Ranges that a section has stored to, and their sums. By these a later look finds what has changed since.
+// Ranges that a section has stored to, and their sums. By these a later look finds what has changed
+// since.
 #pragma once
 
 #include <base/checksum.hpp>

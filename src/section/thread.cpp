@@ -37,7 +37,8 @@ thread_attachments::~thread_attachments() {
     std::scoped_lock held{registry::guard()};
     for (auto& a : all) {
         // A section that its thread does not end keeps its lane, and what its log names: the pool
-        // is left open (pool::impl::close), and the next open recovers it. What runs later joins it.
+        // is left open (pool::impl::close), and the next open recovers it. What runs later joins
+        // it.
         if (current_section == &a->work) (void)a.release();
         else if (registry::is_open(a->instance)) leave(*a);
     }

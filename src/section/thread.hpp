@@ -27,10 +27,12 @@ struct attachment {
     section& work;
 };
 
-/// The attachment that this thread used last: nearly always the one wanted. Null: none, or looked for anew.
+/// The attachment that this thread used last: nearly always the one wanted. Null: none, or looked
+/// for anew.
 extern constinit thread_local attachment* last_attachment
     __attribute__((tls_model("initial-exec")));
-/// Its section, where that is in the only pool of the process: no argument has to say which pool. Null: it is not.
+/// Its section, where that is in the only pool of the process: no argument has to say which pool.
+/// Null: it is not.
 inline section* section_at_hand() noexcept {
     const attachment* const last = last_attachment;
     return last != nullptr && last->instance == registry::only_instance() ? &last->work : nullptr;
@@ -41,8 +43,8 @@ inline section* section_at_hand() noexcept {
 attachment& attach(hf::pool::impl& pool);
 
 /// The section object for a call of 'function': in the pool that its pointer arguments name.
-/// Aborts, naming the argument, when one points to volatile memory, which only engines allow whose sections do not run
-/// again, or two name different pools.
+/// Aborts, naming the argument, when one points to volatile memory, which only engines allow whose
+/// sections do not run again, or two name different pools.
 section& section_for(const engine_row& engine, const hf_txfunc& function, const void* args);
 
 /// Ends the process: 'call', which cannot report it, finds no memory. An open section is completed

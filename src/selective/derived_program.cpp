@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A list that is linked both ways, as plain code in sections: the way back, a position and the count follow from
-// the way there, and the compiler is told so (derived.hpp). Insertions and removals at either end and between.
+// A list that is linked both ways, as plain code in sections: the way back, a position and the
+// count follow from the way there, and the compiler is told so (derived.hpp). Insertions and
+// removals at either end and between.
 #include <holdfast/alloc.hpp>
 #include <holdfast/author/crash.hpp>
 #include <holdfast/author/derived.hpp>

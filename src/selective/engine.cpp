@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Selective logging in software: undo, but of what the program says needs no log, or need not be durable
-// at the commit. Source: SLPMT (section II) without its hardware; docs/guide/selective-logging.md.
+// Selective logging in software: undo, but of what the program says needs no log, or need not be
+// durable at the commit. Source: SLPMT (section II) without its hardware;
+// docs/guide/selective-logging.md.
 #include <base/assert.hpp>
 #include <section/recovery.hpp>
 #include <section/roll_back.hpp>

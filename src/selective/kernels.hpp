@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The insertions of research/slpmt/workloads as plain code in sections, without one annotation: what the compiler makes
-// of their stores by itself. A comment '// STRUCTURE: NAME' says which store of the simulated workload a line is;
-// compiler/test/patterns counts which of those it needs no log for.
+// The insertions of research/slpmt/workloads as plain code in sections, without one annotation:
+// what the compiler makes of their stores by itself. A comment '// STRUCTURE: NAME' says which
+// store of the simulated workload a line is; compiler/test/patterns counts which of those it needs
+// no log for.
 //
 // As there, keys are new, values are words that follow from the key, and nothing is erased.
 // Source: SLPMT, Table II; STAMP's hashtable, red-black tree and heap.

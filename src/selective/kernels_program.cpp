@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The kernels of SLPMT's study as plain code, built with engine selective: what the compiler takes for new memory is
-// not logged, and no crash may show it. (The simulated machine proves the same of the same stores: research/slpmt.)
-// Parents and heights it is told of (derived.hpp), and takes their plain stores for lazy ones; what is lost of them
-// the function finds again that is made of the same words. Without that function they are logged.
+// The kernels of SLPMT's study as plain code, built with engine selective: what the compiler takes
+// for new memory is not logged, and no crash may show it. (The simulated machine proves the same of
+// the same stores: research/slpmt.) Parents and heights it is told of (derived.hpp), and takes
+// their plain stores for lazy ones; what is lost of them the function finds again that is made of
+// the same words. Without that function they are logged.
 #include "kernels.hpp"
 
 #include <holdfast/author/crash.hpp>

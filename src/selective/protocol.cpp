@@ -62,7 +62,8 @@ void selective_protocol<fenced_medium>::note_lazy(const void* address, std::uint
 
 namespace {
 
-/// Calls 'step' with this thread's section. Of other engines none comes here: the compiler has taken the call out.
+/// Calls 'step' with this thread's section. Of other engines none comes here: the compiler has
+/// taken the call out.
 template <class Step> void with_mine(const char* call, Step&& step) noexcept {
     if (current_section != nullptr)
         without_exceptions(call, [&] { with_protocol<selective_protocol>(step); });

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Sections of engine selective: as engine undo's, but of stores that the program says need no log, or need not be
-// durable at the commit either. Source: SLPMT (section II) without its hardware; docs/guide/selective-logging.md.
+// Sections of engine selective: as engine undo's, but of stores that the program says need no log,
+// or need not be durable at the commit either. Source: SLPMT (section II) without its hardware;
+// docs/guide/selective-logging.md.
 //
-// (1) A store that needs no log waits for no record but the begin record that stands for the mark of the section before
-//     (section/commit_marks.hpp, 2): until that is durable, that section may be run again, and read what is stored.
-// (2) A lazy store is written back with a later commit's, once there are some, and at the latest by the clean close.
-//     Until then the header says so (engine_marks::rebuild). Durable when the section is: bytes with a sum, and bytes
-//     that another engine's section may read when recovery runs it again, before the rebuild.
+// (1) A store that needs no log waits for no record but the begin record that stands for the mark
+//     of the section before (section/commit_marks.hpp, 2): until that is durable, that section may
+//     be run again, and read what is stored.
+// (2) A lazy store is written back with a later commit's, once there are some, and at the latest by
+//     the clean close. Until then the header says so (engine_marks::rebuild). Durable when the
+//     section is: bytes with a sum, and bytes that another engine's section may read when recovery
+//     runs it again, before the rebuild.
 #pragma once
 
 #include <section/section_in.hpp>

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What structures do not show of engine selective: log-free and lazy stores beside logged ones of one line,
-// over the inputs of a section of another engine whose mark is due, read by such a section, and without a rebuild
-// function. Instrumented by hand, so that each step is where it looks to be.
+// What structures do not show of engine selective: log-free and lazy stores beside logged ones of
+// one line, over the inputs of a section of another engine whose mark is due, read by such a
+// section, and without a rebuild function. Instrumented by hand, so that each step is where it
+// looks to be.
 #include <holdfast/abi/holdfast_abi.h>
 #include <holdfast/author/crash.hpp>
 #include <holdfast/clobber.hpp>
@@ -14,8 +15,8 @@
 
 namespace {
 
-/// Slots below 'used' count, some in its line, some not; their sum and the first slot's double follow from
-/// them.
+/// Slots below 'used' count, some in its line, some not; their sum and the first slot's double
+/// follow from them.
 struct root {
     std::uint64_t used, before[5], slots[4];
     std::uint64_t sum, between[7];

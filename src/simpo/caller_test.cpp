@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Goal: a call with an identifier is made once and answers the same each time, whatever lies between: crashes,
-// checkpoints, truncation, other threads; a deterministic program that is run again ends as if nothing had been.
+// Goal: a call with an identifier is made once and answers the same each time, whatever lies
+//           between: crashes,
+// checkpoints, truncation, other threads; a deterministic program that is run again ends as if
+// nothing had been.
 // Method: calls that do not commute, repeated after each of these; refusals one by one.
 #include <simpo/test_support.hpp>
 
@@ -177,8 +179,8 @@ TEST_P(SimpoCaller, RefusalsSayWhatIsWrongAndLogNothing) {
                   errc::bad_argument);
 }
 
-/// Another thread's durable_together commits what this one has logged, and only orders it: who asks then waits. In mode
-/// power a kill takes what nobody has waited for.
+/// Another thread's durable_together commits what this one has logged, and only orders it: who asks
+/// then waits. In mode power a kill takes what nobody has waited for.
 TEST_P(SimpoCaller, WhatAGroupOfAnotherThreadHasCommittedIsDurableWhenItIsAskedFor) {
     using asked = object<digits>;
     using one = caller<digits>; // who is there: asking for one would be a question, too

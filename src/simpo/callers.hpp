@@ -2,9 +2,11 @@
 //
 // The callers whose calls an object makes once, however often they are repeated.  SIMPO §3.3.2
 //
-// (1) Whether a call is made depends on the table and the record alone, and making it changes both the object
-//     and the table: recovery, which makes calls again from a copy that holds both, decides as the first time.
-// (2) A call is made if its number is greater than the last one of its caller; a caller that is none calls nothing.
+// (1) Whether a call is made depends on the table and the record alone, and making it changes both
+//     the object and the table: recovery, which makes calls again from a copy that holds both,
+//     decides as the first time.
+// (2) A call is made if its number is greater than the last one of its caller; a caller that is
+//     none calls nothing.
 // (3) Nothing in the table is believed: it indexes by what its shape bounds.
 #pragma once
 

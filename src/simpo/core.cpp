@@ -303,8 +303,8 @@ void core::recover(engine_recovery& done) {
         write_copy(1 - resilient_);
         resilient_ = 1 - resilient_;
     }
-    // Of a process that was killed the index may only be stored; then no group is behind it, and nothing
-    // that an older one needs was written before this makes it durable.
+    // Of a process that was killed the index may only be stored; then no group is behind it, and
+    // nothing that an older one needs was written before this makes it durable.
     const position anew = found.end + head_->log_lines; // upholds (4)
     store_resilient(anew, resilient_);
     if (pool_->salvage) log_.erase();
@@ -374,7 +374,7 @@ position core::commit(record_kind kind, const function* f, const std::uint64_t* 
     return end;
 }
 
-/// The calls that have been made are durable on return, whoever has committed them; not so within a durable_together.
+/// Calls that were made are durable on return, by any thread; not within a durable_together.
 /// Requires: the lock.
 void core::promise_done() noexcept {
     if (!owed_ || !pm().promises()) return;
@@ -382,7 +382,7 @@ void core::promise_done() noexcept {
     owed_ = false;
 }
 
-/// Makes the calls below, but for an instant one that its caller makes. Requires: the lock; they are durable.
+/// Makes the calls below, but not its caller's instant one. Requires: the lock; they are durable.
 void core::make_calls(position below) {
     record r;
     for (position p = log_.done(), next = p; p < below; p = next) {
@@ -434,8 +434,8 @@ void core::settle_for_close() noexcept {
     serve();
 }
 
-/// The calls so far are in the pool, and their records are needed no more. Requires: the lock; all that
-/// is committed is done.
+/// The calls so far are in the pool, and their records are needed no more. Requires: the lock; all
+/// that is committed is done.
 void core::make_resilient() {
     const position done = log_.done();
     if (done == position_of(head_->resilient)) return;

@@ -2,17 +2,18 @@
 //
 // An object of an open pool: its working copy, its log, its two copies in the pool.  SIMPO §3.2
 //
-// (1) Calls are made on the working copy, behind the fence that made their group durable, by the one
-//     thread that holds the lock: it combines what all threads have logged. Calls with hints are made by
-//     threads that wait for the lock, too (serving.hpp).
-// (2) A checkpoint writes the copy that the resilient index does not name, and the index behind the fence of
-//     that. Nothing is reused (log lines, the other copy) before the index is durable.
+// (1) Calls are made on the working copy, behind the fence that made their group durable, by the
+//     one thread that holds the lock: it combines what all threads have logged. Calls with hints
+//     are made by threads that wait for the lock, too (serving.hpp).
+// (2) A checkpoint writes the copy that the resilient index does not name, and the index behind the
+//     fence of that. Nothing is reused (log lines, the other copy) before the index is durable.
 // (3) A piece of a copy that already holds the right bytes is left out, if it holds them durably.
-// (4) After an end that was no clean close, positions go on a whole log further: what was logged and not
-//     committed never counts.
-// (5) An object that is swapped out has no memory, its log is closed, and all of it is in the file that its head names.
-//     Whoever uses it has its keeper bring it back first, under the lock.
-// (6) Locks: of an object, then its keeper's; objects that make room for another are only tried for.
+// (4) After an end that was no clean close, positions go on a whole log further: what was logged
+//     and not committed never counts.
+// (5) An object that is swapped out has no memory, its log is closed, and all of it is in the file
+//     that its head names. Whoever uses it has its keeper bring it back first, under the lock.
+// (6) Locks: of an object, then its keeper's; objects that make room for another are only tried
+//     for.
 #pragma once
 
 #include <open/pool_impl.hpp>
@@ -35,10 +36,11 @@ status corrupt(const pool_file& file, const std::string& what);
 const char* wrong_in(const object_head& h) noexcept;
 /// Bounds what an object's head says. Reads only. Errors: corrupt.
 status check_head(const pool::impl& in, std::uint64_t offset);
-/// Whether the copy that counts is as it was written. Reads all of it. Requires: check_head. Errors: corrupt.
+/// Whether the copy that counts is as it was written. Reads all of it. Requires: check_head.
+/// Errors: corrupt.
 status check_copy(const pool::impl& in, std::uint64_t offset);
-/// Whether this build can make every committed call again. Reads only. Errors: function_changed; corrupt: a record
-/// that committed calls stand behind does not verify.
+/// Whether this build can make every committed call again. Reads only. Errors: function_changed;
+/// corrupt: a record that committed calls stand behind does not verify.
 status check_log(const pool::impl& in, std::uint64_t offset);
 block block_of(const pool::impl& in, std::uint64_t offset);
 
@@ -51,7 +53,8 @@ class keeper {
 public:
     /// Requires: the object's lock. Errors: why it cannot come back; it is as it was.
     virtual status bring_back(core& which) = 0;
-    /// Notes that an object is used, if it matters and is news: the greatest number is that of the one which was used last.
+    /// Notes that an object is used, if it matters and is news: the greatest number is that of the
+    /// one which was used last.
     void note_use(std::atomic<std::uint64_t>& of) noexcept {
         const std::uint64_t last = uses_.load(std::memory_order_relaxed);
         if (last != 0 && of.load(std::memory_order_relaxed) != last)
@@ -92,7 +95,8 @@ public:
     /// The pool is being closed: all that is logged is committed, and in the resilient copy.
     void settle_for_close() noexcept;
 
-    /// Shows the object as it is when all that is logged is done; neither changes. For tests, of one thread.
+    /// Shows the object as it is when all that is logged is done; neither changes. For tests, of
+    /// one thread.
     template <class Visit> void look(Visit&& visit);
 
     const object_head& head() const noexcept { return *head_; }
@@ -119,7 +123,8 @@ public:
     };
     bool swapped() const noexcept { return swapped_.load(std::memory_order_acquire); }
     std::uint64_t used() const noexcept { return used_.load(std::memory_order_relaxed); }
-    // For its keeper, under whose lock; what begins with a close() that is true ends with stay() or leave().
+    // For its keeper, under whose lock; what begins with a close() that is true ends with stay() or
+    // leave().
     /// Takes the lock, commits and makes what is logged, and closes the log. False: it is used.
     bool close();
     /// The object has not changed since it came back from the file that its head names.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What SIMPO gives pool::open. Its logs are in no lane: they are its own state, found by inspect(), and
-// replayed when everything else is recovered.
+// What SIMPO gives pool::open. Its logs are in no lane: they are its own state, found by inspect(),
+// and replayed when everything else is recovered.
 #include <base/assert.hpp>
 #include <simpo/objects.hpp>
 
@@ -40,7 +40,8 @@ void simpo_engine::withdraw(pool::impl& in) const {
 status simpo_engine::settle(pool::impl& in) const {
     superblock* const super = superblock_of(*in.file);
     if (super == nullptr) return {};
-    // A process that was killed may only have stored the words: durable before their blocks are settled.
+    // A process that was killed may only have stored the words: durable before their blocks are
+    // settled.
     in.file->medium().persist(super, in.file->shape().chunk_bytes);
     for (std::uint64_t& word : object_words(*super)) {
         if (word == 0) continue;

@@ -7,14 +7,16 @@
 //   or      ──> head                                       (an object that is swapped out: a file has its copy)
 //
 // (1) A block that a word names is an object, whole; it is allocated, or an open allocates it.
-// (2) 'resilient' names one of the copies: the object after all calls below a position. It and the log
-//     from that position on are the object; the other copy is nothing until 'resilient' names it. Then its
-//     check is durable, too.
-// (3) A record counts when its check holds at its position. Positions are never used twice in the life of
-//     an object, and 'salt' is the object's own: what else stood at a place of the log is no record.
-// (4) Committed are the records from 'resilient' on, without a gap, to the last one that ends a group.
-// (5) Of an object that is swapped out nothing is in a log: the copy in its file is the object. It has the check of
-//     copy 0.
+// (2) 'resilient' names one of the copies: the object after all calls below a position. It and the
+//     log from that position on are the object; the other copy is nothing until 'resilient' names
+//     it. Then its check is durable, too.
+// (3) A record counts when its check holds at its position. Positions are never used twice in the
+//     life of an object, and 'salt' is the object's own: what else stood at a place of the log is
+//     no record.
+// (4) Committed are the records from 'resilient' on, without a gap, to the last one that ends a
+//     group.
+// (5) Of an object that is swapped out nothing is in a log: the copy in its file is the object. It
+//     has the check of copy 0.
 #pragma once
 
 #include <base/checksum.hpp>
@@ -35,8 +37,8 @@ inline constexpr std::uint64_t log_bytes_min = 1ULL << 10, log_bytes_max = 1ULL 
 inline constexpr std::uint64_t record_words_max = 60;
 inline constexpr std::uint64_t object_bytes_max = 1ULL << 38;
 
-/// Where a record begins, in lines since the object was made; its place in the log is the rest by the
-/// log's lines.
+/// Where a record begins, in lines since the object was made; its place in the log is the rest by
+/// the log's lines.
 using position = std::uint64_t;
 inline constexpr position position_max = 1ULL << 53;
 
@@ -77,8 +79,8 @@ inline std::uint64_t head_check(const object_head& h) noexcept {
     return checksum(&h.salt, offsetof(object_head, resilient) - offsetof(object_head, salt),
                     h.magic);
 }
-/// The resilient index in one failure-atomic word: sum:8 position:55 copy:1. One flipped bit shows, and so does another
-/// object's index, but for one in 256.
+/// The resilient index in one failure-atomic word: sum:8 position:55 copy:1. One flipped bit shows,
+/// and so does another object's index, but for one in 256.
 constexpr std::uint64_t index_sum(std::uint64_t what, std::uint64_t salt) noexcept {
     std::uint64_t folded = what ^ salt;
     folded ^= folded >> 32;
@@ -104,8 +106,9 @@ inline std::uint64_t copy_check(const object_head& h, const void* copy,
     return checksum(copy, copy_bytes, h.salt);
 }
 
-/// A caller whose calls are made once: behind the object in each copy, from a line on; all of them, then the
-/// results of the first, of the second …  Moves with the calls that are made, as the object does.
+/// A caller whose calls are made once: behind the object in each copy, from a line on; all of them,
+/// then the results of the first, of the second … Moves with the calls that are made, as the object
+/// does.
 struct caller_entry {
     std::uint64_t id;      // 0: none
     std::uint64_t last;    // number of its last call that was made
@@ -168,8 +171,8 @@ inline std::uint64_t block_bytes_of(const object_head& h) {
     return is_swapped(h) ? sizeof h : layout_of(h).block_bytes;
 }
 
-/// What its block takes in this heap. Classes that are no whole lines are left out: behind their first block others begin
-/// within a line.
+/// What its block takes in this heap. Classes that are no whole lines are left out: behind their
+/// first block others begin within a line.
 template <class Heap> std::uint64_t rounded_to_lines(const Heap& in, std::uint64_t block_bytes) {
     std::uint64_t taken = in.rounded(block_bytes);
     while (taken % line_bytes != 0) taken = in.rounded(taken + 1);

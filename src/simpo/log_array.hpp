@@ -6,9 +6,12 @@
 //   free  │   RESILIENT        │      DONE       │         NEW          │  free
 //
 // (1) A record is written only to lines below tail + lines: those that no failure needs any more.
-// (2) It is published behind its last byte; a thread that commits waits for all that is reserved below.
-// (3) Lines below 'done' are durable. Calls are made behind that, in order; then 'done' passes them.
-// (4) tail <= checkpointed <= done <= head. The first three move under the object's lock, 'head' without any.
+// (2) It is published behind its last byte; a thread that commits waits for all that is reserved
+//     below.
+// (3) Lines below 'done' are durable. Calls are made behind that, in order; then 'done' passes
+//     them.
+// (4) tail <= checkpointed <= done <= head. The first three move under the object's lock, 'head'
+//     without any.
 // (5) Deferred calls leave room for one record more: the one that ends their group.
 // (6) A closed log has nothing that is not done, and takes nothing: who would log finds no room.
 //
@@ -51,8 +54,8 @@ public:
                head() - tail() <= lines_;
     }
 
-    /// Logs a call; nothing when there is no room for it. Lock-free; flushes nothing. 'hint': of deferred calls
-    /// (serving.hpp); it is not in the record. 'which': of kinds that have one.
+    /// Logs a call; nothing when there is no room for it. Lock-free; flushes nothing. 'hint': of
+    /// deferred calls (serving.hpp); it is not in the record. 'which': of kinds that have one.
     std::optional<position> append(record_kind kind, const detail::function* what,
                                    const std::uint64_t* arguments, std::uint16_t hint = 0,
                                    operation which = {}) noexcept;
@@ -66,12 +69,14 @@ public:
     };
     /// The same without its record.
     glimpse glance(position at) const noexcept;
-    /// Queues of calls, of the thread that serves: 'to', which is above, is behind 'from'; what is behind it.
+    /// Queues of calls, of the thread that serves: 'to', which is above, is behind 'from'; what is
+    /// behind it.
     void link(position from, position to) const noexcept;
     std::optional<position> linked(position from) const noexcept;
     /// Calls below have been made. Requires: they are committed.
     void set_done(position below) noexcept;
-    /// The object is durable as calls below left it: truncates the log. Requires: resilient index durable.
+    /// The object is durable as calls below left it: truncates the log. Requires: resilient index
+    /// durable.
     void set_resilient(position below) noexcept;
 
     /// Moves its lines, before anything is logged.
@@ -91,8 +96,9 @@ public:
     slots new_slots() const;
     /// A closed one begins anew, empty, at 'start', in other lines.
     void reopen(std::byte* lines, position start, slots with) noexcept;
-    /// Makes the lines zeros, durably: in a torn pool there may be records of later moments than the index, which count at
-    /// positions that are still to come. Requires: nothing counts, and the index says so.
+    /// Makes the lines zeros, durably: in a torn pool there may be records of later moments than
+    /// the index, which count at positions that are still to come. Requires: nothing counts, and
+    /// the index says so.
     void erase() noexcept;
     /// Begins empty there, before anything is logged.
     void start_at(position at) noexcept { head_ = tail_ = done_ = checkpointed_ = at; }

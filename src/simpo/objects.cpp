@@ -279,8 +279,9 @@ result<object_head> objects::head_of(std::string_view name, const detail::class_
     return head;
 }
 
-/// Puts an object, or, where 'copy' is null, what is left of it, into a block that was reserved, and 'word' names that from
-/// now on; 'instead': instead of this one, which is free then, and whose it was gives back.
+/// Puts an object, or, where 'copy' is null, what is left of it, into a block that was reserved,
+/// and 'word' names that from now on; 'instead': instead of this one, which is free then, and whose
+/// it was gives back.
 object_head& objects::put(const object_head& head, const void* copy, block at, std::uint64_t& word,
                           std::optional<block> instead) {
     const hf::medium pm = pool_->file->medium();
@@ -301,7 +302,8 @@ object_head& objects::put(const object_head& head, const void* copy, block at, s
     return *static_cast<object_head*>(make_block(at, word, fill, before_named));
 }
 
-/// Moves an object that is made in volatile memory into a block that was reserved, where 'word' names it from now on.
+/// Moves an object that is made in volatile memory into a block that was reserved, where 'word'
+/// names it from now on.
 detail::core* objects::place(std::unique_ptr<detail::core> made, object_head& head, block at,
                              std::uint64_t& word, std::optional<block> instead) {
     head.copy_checks[0] = copy_check(head, made->working(), layout_of(head).copy_bytes);

@@ -2,14 +2,15 @@
 //
 // The objects of an open pool, by name.  SIMPO §3.4.1, the persistent object table
 //
-// (1) An object is made whole before a word of the superblock names it, and named before its block is
-//     allocated: an open cures a crash in between. It ends in the opposite order; where another one takes its name,
-//     its block is free before the word names the other.
+// (1) An object is made whole before a word of the superblock names it, and named before its block
+//     is allocated: an open cures a crash in between. It ends in the opposite order; where another
+//     one takes its name, its block is free before the word names the other.
 // (2) Constructors and conversions run without the lock: they may use the table, and other objects.
-// (3) Where the pool is full, objects that were used least recently give their blocks to who asks for one. Each has its file,
-//     durably, before a word names what is left of it, 256 bytes; and another block before it is used again.
-// (4) One such block of 256 bytes is kept for who comes back: what is made takes all the rest, and one that comes back
-//     needs its own until the one that makes room for it has another.
+// (3) Where the pool is full, objects that were used least recently give their blocks to who asks
+//     for one. Each has its file, durably, before a word names what is left of it, 256 bytes; and
+//     another block before it is used again.
+// (4) One such block of 256 bytes is kept for who comes back: what is made takes all the rest, and
+//     one that comes back needs its own until the one that makes room for it has another.
 #pragma once
 
 #include <simpo/core.hpp>

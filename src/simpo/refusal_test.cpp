@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Goal: what does not fit is refused, with what was expected and what was found, and the file stays as it
+// Goal: what does not fit is refused, with what was expected and what was found, and the file stays
+//           as it
 // was. Method: pools made by classes and functions that have changed, and forged ones.
 #include <simpo/functions.hpp>
 #include <simpo/test_support.hpp>
@@ -130,8 +131,9 @@ TEST(SimpoRefusal, ALogWithAFunctionThatThisBuildHasNotIsRefusedAndThePoolUntouc
     }
 }
 
-/// Recovery called the functions of the class as this build has it on an object of an older version, which may be
-/// shorter: it looked for them by the class's name alone, and find, which looks at version and size, came later.
+/// Recovery called the functions of the class as this build has it on an object of an older
+/// version, which may be shorter: it looked for them by the class's name alone, and find, which
+/// looks at version and size, came later.
 TEST(SimpoRefusal, ALogOfAnotherVersionOrSizeOfItsClassIsNotReplayed) {
     const struct {
         void (*change)(object_head&);
@@ -247,8 +249,9 @@ TEST(SimpoRefusal, AFunctionThatUsesAHandleOnItsObjectIsStopped) {
     EXPECT_DEATH(inside(), "call: a function of the persistent object \"it\" uses a handle on it");
 }
 
-/// Found by the structures in holdfast/simpo/: recovery called queue<T, 64>'s function on a queue<T, 128>, because
-/// both called themselves "queue" and whichever was registered first was taken.
+/// Found by the structures in holdfast/simpo/: recovery called queue<T, 64>'s function on a
+/// queue<T, 128>, because both called themselves "queue" and whichever was registered first was
+/// taken.
 template <std::size_t N> class shares_its_name {
 public:
     static constexpr class_name simpo_class{"shares_its_name", 1};
@@ -270,8 +273,8 @@ TEST(SimpoRefusal, TwoClassesOfOneNameWithTheSameFunctionAreStoppedAtOnce) {
     EXPECT_DEATH(detail::add_function(&other), "both call themselves \"shares_its_name\"");
 }
 
-/// Recovery called low::add where high::add was logged, and one instantiation for another: a class's functions were
-/// told apart by their names and parameters alone.
+/// Recovery called low::add where high::add was logged, and one instantiation for another: a
+/// class's functions were told apart by their names and parameters alone.
 struct low {
     void add(std::uint32_t by) noexcept { lows += by; }
     std::uint64_t lows = 0;

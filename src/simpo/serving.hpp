@@ -4,12 +4,14 @@
 // concurrency boosting
 //
 // (1) Calls of one hint are made by one thread, in the order in which they were logged.
-// (2) Calls of several hints are made side by side between two that have none: that is the paper's ALL, a barrier.
-// (3) The thread that holds the object's lock returns from serve() when all of them have been made. Only then do they
-//     pass 'done' (log_array.hpp, 3), and only then is a checkpoint written.
+// (2) Calls of several hints are made side by side between two that have none: that is the paper's
+//     ALL, a barrier.
+// (3) The thread that holds the object's lock returns from serve() when all of them have been made.
+//     Only then do they pass 'done' (log_array.hpp, 3), and only then is a checkpoint written.
 //
-// The other servers are threads that wait for the lock; no thread is made for it. What is logged has no hints, and
-// recovery makes all calls one at a time: the result is the same, or the hints were wrong.
+// The other servers are threads that wait for the lock; no thread is made for it. What is logged
+// has no hints, and recovery makes all calls one at a time: the result is the same, or the hints
+// were wrong.
 #pragma once
 
 #include <simpo/log_array.hpp>
@@ -32,10 +34,11 @@ public:
     void begin_waiting() noexcept { waiting_.fetch_add(1, std::memory_order_relaxed); }
     void end_waiting() noexcept { waiting_.fetch_sub(1, std::memory_order_relaxed); }
 
-    /// Makes the hinted calls from `from` on, below `below`, up to the first that has no hint; returns where that
-    /// begins. Requires: the object's lock; they are committed.
+    /// Makes the hinted calls from `from` on, below `below`, up to the first that has no hint;
+    /// returns where that begins. Requires: the object's lock; they are committed.
     position serve(const log_array& log, void* object, position from, position below);
-    /// Makes the calls of a hint that nobody has taken yet; false: there is none. Of threads that wait for the lock.
+    /// Makes the calls of a hint that nobody has taken yet; false: there is none. Of threads that
+    /// wait for the lock.
     bool help() noexcept;
 
 private:

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Persistent objects (holdfast/simpo.hpp), in every persistence domain: groups, checkpoints into both copies, a
-// log that goes round and runs full, threads that defer while another one commits, objects that come and
-// go. Calls append digits, so that their order shows. What is deferred is buffered; the uncommitted tail must
-// not come back with what is logged where it stood.
+// Persistent objects (holdfast/simpo.hpp), in every persistence domain: groups, checkpoints into
+// both copies, a log that goes round and runs full, threads that defer while another one commits,
+// objects that come and go. Calls append digits, so that their order shows. What is deferred is
+// buffered; the uncommitted tail must not come back with what is logged where it stood.
 #include <simpo/objects.hpp>
 #include <simpo/view.hpp>
 
@@ -30,7 +30,8 @@ using namespace hf::crash;
 using near = std::array<std::uint64_t, 8>; // makes a record of two lines
 using far = std::array<std::uint64_t, 55>; // makes one of eight
 
-/// Two numbers that have nothing in common. A call lets the other thread go on halfway: that is where it helps.
+/// Two numbers that have nothing in common. A call lets the other thread go on halfway: that is
+/// where it helps.
 class pair {
 public:
     static constexpr simpo::class_name simpo_class{"pair", 1};
@@ -196,8 +197,8 @@ class round_trip final : public simpo_program {
     void run(pool& p, unsigned, unsigned i) override { append_and_sync(p, i % 8 + 1); }
 };
 
-/// Both threads defer, one of them commits whatever is there. A record of the other one goes round the
-/// log's end: it is written in two pieces, between which that one may come.
+/// Both threads defer, one of them commits whatever is there. A record of the other one goes round
+/// the log's end: it is written in two pieces, between which that one may come.
 class two_threads final : public simpo_program {
     using simpo_program::simpo_program;
     void setup(pool& p) override {
@@ -230,8 +231,9 @@ class one_commits final : public simpo_program {
     }
 };
 
-/// Both threads defer a call with a hint of its own, and commit: the one that is first makes both, or the one that waits
-/// for it makes one of them. Then there is a checkpoint, which must have what the helper made.
+/// Both threads defer a call with a hint of its own, and commit: the one that is first makes both,
+/// or the one that waits for it makes one of them. Then there is a checkpoint, which must have what
+/// the helper made.
 class helpers final : public simpo_program {
     using simpo_program::simpo_program;
     void setup(pool& p) override {
@@ -268,8 +270,9 @@ class helpers final : public simpo_program {
     }
 };
 
-/// Calls of a caller; behind a failure it repeats them all from the first, and each answers as it did. There is a
-/// checkpoint between them, and a log so short that it is truncated. Which have been made follows from the number.
+/// Calls of a caller; behind a failure it repeats them all from the first, and each answers as it
+/// did. There is a checkpoint between them, and a log so short that it is truncated. Which have
+/// been made follows from the number.
 class repeated final : public simpo_program {
     using simpo_program::simpo_program;
     void setup(pool& p) override {
@@ -305,7 +308,8 @@ class repeated final : public simpo_program {
     }
 };
 
-/// A deterministic program, run again from its beginning behind each failure; a caller comes and goes beside it.
+/// A deterministic program, run again from its beginning behind each failure; a caller comes and
+/// goes beside it.
 class rerun final : public simpo_program {
     using simpo_program::simpo_program;
     void setup(pool& p) override {
@@ -355,7 +359,8 @@ class remade final : public simpo_program {
     }
 };
 
-/// One that takes the place of another one, and of its log: of whole chunks, the first that are free.
+/// One that takes the place of another one, and of its log: of whole chunks, the first that are
+/// free.
 class come_and_go final : public simpo_program {
     using simpo_program::simpo_program;
     void setup(pool&) override {}
@@ -369,9 +374,10 @@ class come_and_go final : public simpo_program {
     unsigned operations_after() const override { return 0; }
 };
 
-/// Goes to its file, comes back, and goes: changed, and as it came. Then to make room for another one, which goes for it. What is
-/// recovered reads from a folder that has every file there ever was, as failures are tried when all of this has happened;
-/// that those are there which a failure needs is swap_test's.
+/// Goes to its file, comes back, and goes: changed, and as it came. Then to make room for another
+/// one, which goes for it. What is recovered reads from a folder that has every file there ever
+/// was, as failures are tried when all of this has happened; that those are there which a failure
+/// needs is swap_test's.
 class swapped : public simpo_program {
     using simpo_program::simpo_program;
     open_options options() const override {
@@ -402,7 +408,8 @@ class swapped : public simpo_program {
         if (i == 1 || i == 3 || i == 5) return swap_out(p);
         if (i == 6) return (void)make(p, "other", 32_KiB);
         if (i != 4) append_and_sync(p, i + 1);
-        // A state that is lost without a failure is lost in the runs that this one is compared with, too.
+        // A state that is lost without a failure is lost in the runs that this one is compared
+        // with, too.
         const std::uint64_t expected = i == 0 ? 1 : i < 7 ? 13 : 138;
         if (get(p).call<&digits::number>() != expected) std::abort();
     }
@@ -454,7 +461,8 @@ private:
     std::optional<temporary_folder> folder_, kept_;
 };
 
-/// One defers and commits, the other one puts the object away meanwhile: if nothing is logged that is not done.
+/// One defers and commits, the other one puts the object away meanwhile: if nothing is logged that
+/// is not done.
 class swapped_beside final : public swapped {
     using swapped::swapped;
     unsigned threads() const override { return 2; }
@@ -473,8 +481,9 @@ class swapped_beside final : public swapped {
     std::optional<simpo::object<digits>> handle_;
 };
 
-/// One goes from one copy to the other, and round its log; one looks at the object, and the other goes on between any two of
-/// its loads. It sees whole groups, all that were committed before it looked, and never less than before.
+/// One goes from one copy to the other, and round its log; one looks at the object, and the other
+/// goes on between any two of its loads. It sees whole groups, all that were committed before it
+/// looked, and never less than before.
 class viewed : public simpo_program {
     using simpo_program::simpo_program;
     void setup(pool& p) override {
@@ -522,8 +531,8 @@ protected:
     }
 };
 
-/// Another one takes the object's name, and another one its place: the first of its records are where those were that the
-/// look reads, and its index is not beyond them.
+/// Another one takes the object's name, and another one its place: the first of its records are
+/// where those were that the look reads, and its index is not beyond them.
 class viewed_anew final : public viewed {
     using viewed::viewed;
     unsigned operations(unsigned thread) const override { return thread == 0 ? 4 : 1; }
@@ -541,7 +550,8 @@ class viewed_anew final : public viewed {
     unsigned operations_after() const override { return 0; }
 };
 
-/// Goes to its file and comes back while one looks, goes as it came, another one takes its place, and it is back there.
+/// Goes to its file and comes back while one looks, goes as it came, another one takes its place,
+/// and it is back there.
 class viewed_swapped final : public swapped {
     using swapped::swapped;
     unsigned threads() const override { return 2; }
@@ -575,7 +585,8 @@ bool add_variants(const std::string& what, std::span<const variant> of = variant
     for (const variant& v : of) add("simpo/" + what + "/" + v.name, std::make_unique<Program>(v));
     return true;
 }
-/// Where caches last: which lines of a whole log a failure takes, in millions of ways, tells nothing of who looks.
+/// Where caches last: which lines of a whole log a failure takes, in millions of ways, tells
+/// nothing of who looks.
 constexpr auto lasting = std::span(variants).subspan(1);
 [[maybe_unused]] const bool added =
     (add_variants<groups>("groups"), add_variants<settled>("settled"),

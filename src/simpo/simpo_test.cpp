@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Goal: objects are found again as the calls on them left them; what a handle promises of order, of waiting
+// Goal: objects are found again as the calls on them left them; what a handle promises of order, of
+//           waiting
 // and of room holds. Method: calls that do not commute, in every mode, beside what they must leave.
 #include <simpo/test_support.hpp>
 
@@ -288,7 +289,8 @@ private:
 TEST_P(Simpo, HintedCallsThatWaitingThreadsHelpWithAreMadeInTheOrderOfTheirHint) {
     in.open();
     auto r = in.make<rows>(object_options{4_KiB});
-    // Rows are the threads' own, so that what each must be is known; anybody's join is a barrier for all.
+    // Rows are the threads' own, so that what each must be is known; anybody's join is a barrier
+    // for all.
     std::vector<std::thread> threads;
     for (std::uint32_t t = 0; t < 3; ++t)
         threads.emplace_back([r, t]() mutable {

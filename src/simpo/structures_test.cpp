@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Goal: each structure of holdfast/simpo/ is the textbook's, and is found after a crash as committed calls left
-// it. Method: random calls on a persistent object and on the standard library's counterpart; the pool is let go of
-// again and again, with a tail that was never committed and must not come back.
+// Goal: each structure of holdfast/simpo/ is the textbook's, and is found after a crash as
+//           committed calls left
+// it. Method: random calls on a persistent object and on the standard library's counterpart; the
+// pool is let go of again and again, with a tail that was never committed and must not come back.
 #include <simpo/test_support.hpp>
 
 #include <holdfast/simpo/array.hpp>

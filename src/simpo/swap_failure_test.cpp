@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Goal: a swap_to that failed leaves nothing behind: it may be called again, while the pool is open. Method: each of its
+// Goal: a swap_to that failed leaves nothing behind: it may be called again, while the pool is
+//           open. Method: each of its
 // allocations fails once, those among them behind the moment when the folder is the pool's.
 #include "test_support.hpp"
 

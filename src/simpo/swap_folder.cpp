@@ -38,9 +38,10 @@ std::mutex reading;
 [[maybe_unused]] const int watching =
     pthread_atfork(nullptr, nullptr, [] { ::new (&reading) std::mutex; });
 
-/// What a file begins with. Pieces follow: each the length of what is stored of it (u64), and that, which is the
-/// piece itself where it is as long. The lock's file is this alone: its number is the pool's generation when the folder was
-/// opened last, its salt the number of that open, and behind them stands 0.
+/// What a file begins with. Pieces follow: each the length of what is stored of it (u64), and that,
+/// which is the piece itself where it is as long. The lock's file is this alone: its number is the
+/// pool's generation when the folder was opened last, its salt the number of that open, and behind
+/// them stands 0.
 struct file_head {
     std::uint64_t magic; // file_magic
     std::uint64_t check; // of all that follows
@@ -78,7 +79,8 @@ private:
     std::uint64_t at_ = 0;
 };
 
-/// Packs one piece. 0: it stays as it is, because it would not be shorter, or would not be the same when it is read.
+/// Packs one piece. 0: it stays as it is, because it would not be shorter, or would not be the same
+/// when it is read.
 std::uint64_t pack(const compression& how, std::byte* to, std::byte* tried, const std::byte* from,
                    std::uint64_t bytes) {
     const std::uint64_t packed = how.pack(to, bytes - 1, from, bytes);

@@ -2,9 +2,12 @@
 //
 // Files of objects that are swapped out.  docs/format/simpo.md
 //
-// (1) A file has its name when all of it is durable, and is never written again: one name, one state of one object.
-// (2) Nothing that is read is believed: sizes are bounded by the head that asks, and the copy has that head's check.
-// (3) One process writes to a folder at a time, and one pool: never an earlier state of it, whose files may be gone.
+// (1) A file has its name when all of it is durable, and is never written again: one name, one
+//     state of one object.
+// (2) Nothing that is read is believed: sizes are bounded by the head that asks, and the copy has
+//     that head's check.
+// (3) One process writes to a folder at a time, and one pool: never an earlier state of it, whose
+//     files may be gone.
 #pragma once
 
 #include <pool/os_file.hpp>
@@ -23,16 +26,19 @@ namespace hf::simpo {
 
 class swap_folder {
 public:
-    /// Makes and locks it for this pool; of one that is open read-only, or in an image, does neither. Where it failed it may
-    /// be called again. 'opened_by': a number that no other open of a pool has.
+    /// Makes and locks it for this pool; of one that is open read-only, or in an image, does
+    /// neither. Where it failed it may be called again. 'opened_by': a number that no other open of
+    /// a pool has.
     static result<swap_folder> open(const pool_file& of, std::string path, const swap_options& how,
                                     std::uint64_t opened_by);
 
-    /// Writes the copy of an object to its file of this number. Durable on return. Throws std::bad_alloc.
+    /// Writes the copy of an object to its file of this number. Durable on return. Throws
+    /// std::bad_alloc.
     status write(const object_head& of, std::uint64_t number, const std::byte* copy) const;
     /// Reads the copy of an object that is swapped out. Throws std::bad_alloc.
     ///
-    /// Errors:   corrupt; bad_argument: it is packed by what swap_to was not given; io_error: it is not there, or as the
+    /// Errors:   corrupt; bad_argument: it is packed by what swap_to was not given; io_error: it is
+    ///           not there, or as the
     /// file system says.
     status read(const object_head& swapped, std::byte* copy) const;
     /// Whether the file that the head names is there, whatever is in it. Throws std::bad_alloc.
@@ -40,7 +46,8 @@ public:
     void remove(const object_head& of, std::uint64_t number) const noexcept;
     /// An object's salt, and the number of its file.
     using state = std::pair<std::uint64_t, std::uint64_t>;
-    /// Removes what processes that were killed have left: files of all other states. Throws std::bad_alloc.
+    /// Removes what processes that were killed have left: files of all other states. Throws
+    /// std::bad_alloc.
     void remove_all_but(const std::set<state>& named) const;
 
 private:

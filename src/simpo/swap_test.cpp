@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Goal: objects that do not all fit into their pool are all there, with every call that was made of them, whoever uses
-// them and whenever it is closed or crashes; no block and no file is lost; and what is wrong with a file is said. Method:
-// pools with room for four of twelve objects, and a model of what each holds. test/attacks/kill/simpo_swap_workload.cpp has
-// kills.
+// Goal: objects that do not all fit into their pool are all there, with every call that was made of
+//           them, whoever uses
+// them and whenever it is closed or crashes; no block and no file is lost; and what is wrong with a
+// file is said. Method: pools with room for four of twelve objects, and a model of what each holds.
+// test/attacks/kill/simpo_swap_workload.cpp has kills.
 #include <simpo/test_support.hpp>
 #include <simpo/view.hpp>
 #include <trace/trace.hpp>

@@ -34,7 +34,8 @@ detail::core* objects::least_recently_used(const std::vector<const detail::core*
     return found;
 }
 
-/// What an object that goes leaves in the pool, of 'sizeof(object_head)' bytes. Throws std::bad_alloc.
+/// What an object that goes leaves in the pool, of 'sizeof(object_head)' bytes. Throws
+/// std::bad_alloc.
 block objects::take_remains(room_for whom) {
     block b = take_block(sizeof(object_head));
     if (b.offset == 0 && whom == room_for::coming) b = std::exchange(spare_, {});
@@ -49,7 +50,8 @@ bool objects::keep_spare() noexcept try {
     return false;
 }
 
-/// A block, for which others make room. 'in_use': objects that are used might. Requires: the lock. Throws std::bad_alloc.
+/// A block, for which others make room. 'in_use': objects that are used might. Requires: the lock.
+/// Throws std::bad_alloc.
 result<block> objects::reserve_now(std::uint64_t bytes, room_for whom, bool& in_use) {
     if (!swap_) return take_block(bytes);
     std::vector<const detail::core*> used;
@@ -72,8 +74,8 @@ result<block> objects::reserve_now(std::uint64_t bytes, room_for whom, bool& in_
     return block{};
 }
 
-/// A block, for which others make room. With it the lock, which it is put under: between the two other threads would
-/// find the pool full, and nothing in it that can go. Throws std::bad_alloc.
+/// A block, for which others make room. With it the lock, which it is put under: between the two
+/// other threads would find the pool full, and nothing in it that can go. Throws std::bad_alloc.
 result<block> objects::reserve(std::uint64_t bytes, room_for whom,
                                std::unique_lock<std::mutex>& held) {
     if (rounded_to_lines(pool_->blocks.durable(), bytes) ==

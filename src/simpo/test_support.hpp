@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What SIMPO's tests share: a pool on tmpfs that is opened, closed and crashed; a class whose calls do not
-// commute.
+// What SIMPO's tests share: a pool on tmpfs that is opened, closed and crashed; a class whose calls
+// do not commute.
 #pragma once
 
 #include <base/assert.hpp>

@@ -158,8 +158,8 @@ seen::read_to seen::read_calls(const place& at, position from) {
     return {end, p};
 }
 
-/// Whether two groups end behind what is no record, and was none when they were found. Their lines are not written again
-/// before the resilient index, which is at 'from', is beyond the hole: (3).
+/// Whether two groups end behind what is no record, and was none when they were found. Their lines
+/// are not written again before the resilient index, which is at 'from', is beyond the hole: (3).
 bool seen::stands_before_groups(const place& at, position hole, position from) const noexcept {
     const object_head& h = at.head;
     const std::byte* const log = block(at) + layout_of(h).log_offset;
@@ -220,7 +220,8 @@ result<bool> seen::try_to_look() {
         return damaged("its resilient index does not verify");
     }
     const position from = position_of(index);
-    // A checkpoint there may have what a next writer went on from when it had given up what was seen (roll_back).
+    // A checkpoint there may have what a next writer went on from when it had given up what was
+    // seen (roll_back).
     const bool anew = now_ == nullptr || at.head.salt != at_.head.salt || from > version_ ||
                       (from == version_ && index != index_);
     if (anew) make_room(parts.copy_bytes);

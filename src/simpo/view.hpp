@@ -2,19 +2,23 @@
 //
 // An object as a process sees it that does not write it, beside one that may.  SIMPO §3.4
 //
-// (1) Nothing that is read is believed: a writer may store to all of it meanwhile, and the block be another one's by now.
-//     It is copied to private memory first, and judged there; offsets are bounded by what a header of the file names.
-// (2) A copy is the object at the resilient index if the index is the same before it was read and behind: the next
-//     checkpoint but one is the first that writes it again.
-// (3) Where the log was found to end it ends, and not only seems to as its lines are written again, if the index is then
-//     not beyond: lines are written again behind the index that frees them alone.
-// (4) All of that was this object's if a word of the table names it still when all is read, and it has its salt.
-// (5) So what is shown has all that was committed when it was asked for, and a later look has no less: positions and the
-//     index only grow.
-// (6) Nothing is stored, and nobody waited for: what was overtaken is read again, a bounded number of times.
-// (7) A log that has lost committed groups is damage, as recovery has it (core.cpp), and not a shorter log: the end of a
-//     group is written when all that lies before the end of the one before it is, so no writer leaves two ends behind
-//     a record that is none.
+// (1) Nothing that is read is believed: a writer may store to all of it meanwhile, and the block be
+//     another one's by now. It is copied to private memory first, and judged there; offsets are
+//     bounded by what a header of the file names.
+// (2) A copy is the object at the resilient index if the index is the same before it was read and
+//     behind: the next checkpoint but one is the first that writes it again.
+// (3) Where the log was found to end it ends, and not only seems to as its lines are written again,
+//     if the index is then not beyond: lines are written again behind the index that frees them
+//     alone.
+// (4) All of that was this object's if a word of the table names it still when all is read, and it
+//     has its salt.
+// (5) So what is shown has all that was committed when it was asked for, and a later look has no
+//     less: positions and the index only grow.
+// (6) Nothing is stored, and nobody waited for: what was overtaken is read again, a bounded number
+//     of times.
+// (7) A log that has lost committed groups is damage, as recovery has it (core.cpp), and not a
+//     shorter log: the end of a group is written when all that lies before the end of the one
+//     before it is, so no writer leaves two ends behind a record that is none.
 #pragma once
 
 #include <open/pool_impl.hpp>

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Goal: a view shows what was committed, all of it, and never less than before, whatever its writer does meanwhile; it
-// stores nothing; and whatever stands in the pool it says so. Method: two processes in order, over a channel; a reader
-// held up at each step while the writer goes round its log, ends the object or makes another one; words of the pool
-// replaced under a reader that has it open. test/attacks/kill/views_main.cpp has the writer that nobody holds up.
+// Goal: a view shows what was committed, all of it, and never less than before, whatever its writer
+//           does meanwhile; it
+// stores nothing; and whatever stands in the pool it says so. Method: two processes in order, over
+// a channel; a reader held up at each step while the writer goes round its log, ends the object or
+// makes another one; words of the pool replaced under a reader that has it open.
+// test/attacks/kill/views_main.cpp has the writer that nobody holds up.
 #include <pool/header.hpp>
 #include <pool/other_process.hpp>
 #include <simpo/functions.hpp>
@@ -90,10 +92,10 @@ constexpr object_options small_log{.log_bytes = 1_KiB, .callers = 2, .results = 
 class SimpoView : public test::PoolTest {
 protected:
     SimpoView() { in.how.shared = true; }
-    /// What a writer does: 'o'pen, 'c'lose, 'd'ie, 'n'ew object, 'l'og a call, 's'ync, 'i'nstant call, 'k'eep
-    /// (checkpoint), 'm'any calls: the log goes round, 'e'nd the object, 'r'emake it, 'g'row the pool, 'S'wap it out,
-    /// 'B'ring it back, make another one for its 'p'lace, 'P': drop that; 'L': end it, and swap out
-    /// larger ones, one of which has its place.
+    /// What a writer does: 'o'pen, 'c'lose, 'd'ie, 'n'ew object, 'l'og a call, 's'ync, 'i'nstant
+    /// call, 'k'eep (checkpoint), 'm'any calls: the log goes round, 'e'nd the object, 'r'emake it,
+    /// 'g'row the pool, 'S'wap it out, 'B'ring it back, make another one for its 'p'lace, 'P': drop
+    /// that; 'L': end it, and swap out larger ones, one of which has its place.
     bool write(char order) {
         switch (order) {
         case 'o': in.open(); return true;
@@ -415,7 +417,8 @@ TEST_P(SimpoView, ObjectsComeAndGo) {
     EXPECT_EQ(seen(v), 0U);
 }
 
-/// A limit on its addresses keeps a reader from what the pool grows by: it is told so, and sees nothing else.
+/// A limit on its addresses keeps a reader from what the pool grows by: it is told so, and sees
+/// nothing else.
 TEST_P(SimpoView, AReaderWithoutRoomToGrowIsToldSo) {
     in.how.max_bytes = 1024_MiB;
     other_process writer([this](char order) {
@@ -681,7 +684,8 @@ TEST_F(SimpoViewForged, ARecordThatIsGoneBeforeCommittedGroupsIsDamage) {
     EXPECT_EQ((*view<tally>::open(in_.pool(), "more"))->count(), 6U);
 }
 
-/// A writer that rolls back goes on a whole log behind what it keeps: where what was seen may end, too.
+/// A writer that rolls back goes on a whole log behind what it keeps: where what was seen may end,
+/// too.
 TEST_F(SimpoViewForged, AnotherCheckpointAtTheSamePositionIsLookedAt) {
     auto held = view<tally>::open(in_.pool(), "it");
     ASSERT_TRUE(held);

@@ -8,16 +8,18 @@
 //   (2) The i-th child of an inner node holds the keys from the i-th separator to the next one. The
 //       first separator means nothing: that child has whatever is left of the second.
 //   (3) A node's keys are ordered by its slot_order; they never move, and slots out of use hold
-//       garbage. Sorted arrays would overwrite half a leaf where this overwrites one entry. Measured
-//       against them with 32-byte keys and 256-byte values, insertions of 200 000 keys, engine redo:
-//       1.31 times as many a second, 291 log bytes each for 630.
-//   (4) Who is in the tree holds its lock shared, and the lock of the leaf that it reads or changes.
-//       Inner nodes do not change then. An insertion that finds its leaf full, and the erasure of a
-//       leaf's last key, start again with the tree's lock held exclusively, and without others.
+//       garbage. Sorted arrays would overwrite half a leaf where this overwrites one entry.
+//       Measured against them with 32-byte keys and 256-byte values, insertions of 200 000 keys,
+//       engine redo: 1.31 times as many a second, 291 log bytes each for 630.
+//   (4) Who is in the tree holds its lock shared, and the lock of the leaf that it reads or
+//       changes. Inner nodes do not change then. An insertion that finds its leaf full, and the
+//       erasure of a leaf's last key, start again with the tree's lock held exclusively, and
+//       without others.
 //   (5) An operation holds its locks until its failure-atomic function, which searches the leaf or
 //       the tree and changes it, has returned (strong strict two-phase locking).
-//   (6) On the way down an insertion splits what is full. An erasure frees a leaf that is empty, and
-//       what has nothing else below it. Nothing is rebalanced otherwise: nodes of few keys stay.
+//   (6) On the way down an insertion splits what is full. An erasure frees a leaf that is empty,
+//       and what has nothing else below it. Nothing is rebalanced otherwise: nodes of few keys
+//       stay.
 //   (7) No lock shares a cache line with what a section stores to: it is never flushed.
 //   (8) Zero-filled is empty.
 //
@@ -61,7 +63,8 @@ public:
     ///
     /// Cost:     O(log n) nodes read.
     /// Ordering: redo 1 point, or 3 over what another thread has just left; clobber and undo 2, and
-    ///           one more for each word that is overwritten. 1 more for a leaf that is full: finding it so is a section, too.
+    ///           one more for each word that is overwritten. 1 more for a leaf that is full:
+    ///           finding it so is a section, too.
     /// Crash:    the old value, or none, or the new one.
     /// Errors:   false when the pool is full; the keys and values are unchanged.
     bool insert(const Key& key, const Value& value) noexcept {
@@ -161,8 +164,8 @@ private:
         const Entry& at(unsigned position) const noexcept { return entries[order.slot[position]]; }
         Entry& at(unsigned position) noexcept { return entries[order.slot[position]]; }
 
-        /// In a section. 'was_free': the slot that it takes was free when the section began, so that nothing
-        /// reads there if it is rolled back. Requires: there is room.
+        /// In a section. 'was_free': the slot that it takes was free when the section began, so
+        /// that nothing reads there if it is rolled back. Requires: there is room.
         template <bool was_free = false>
         void add(unsigned position, const Key& key, const Entry& entry) noexcept {
             const unsigned slot = order.free_slot();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The B+tree with nodes of few slots, built once per engine: every operation that writes, every
-// kind of split, and every way in which nodes go. An operation that finds its leaf full, or with one
-// key only, is two sections: the first stores nothing.
+// kind of split, and every way in which nodes go. An operation that finds its leaf full, or with
+// one key only, is two sections: the first stores nothing.
 #include "ordered_map_program.hpp"
 #include <structures/bptree.hpp>
 

@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// growing_vector: words, read without a lock and changed while it grows. Plain code: the engine it is
-// failure-atomic with is the including file's.
+// growing_vector: words, read without a lock and changed while it grows. Plain code: the engine it
+// is failure-atomic with is the including file's.
 //
-//   (1) Segment s has 8 << s elements; elements never move. A segment is published when it is filled with
-//       zeros, an element's place with the vector's size.
-//   (2) One thread at a time appends, under one lock; elements are changed under one of 16 others, by their
-//       index: two writers of one element do not race, a reader and a writer do, as atomics may.
+//   (1) Segment s has 8 << s elements; elements never move. A segment is published when it is
+//       filled with zeros, an element's place with the vector's size.
+//   (2) One thread at a time appends, under one lock; elements are changed under one of 16 others,
+//       by their index: two writers of one element do not race, a reader and a writer do, as
+//       atomics may.
 //   (3) Where an engine may take stores back (publish.hpp), readers take the locks shared.
 //   (4) Zero-filled is empty.
 //
-// Source: Dechev, Pirkelbauer and Stroustrup, OPODIS 2006; JUSTDO §7, the vector. Differs: locks for writers.
+// Source: Dechev, Pirkelbauer and Stroustrup, OPODIS 2006; JUSTDO §7, the vector. Differs: locks
+//           for writers.
 #pragma once
 
 #include <structures/publish.hpp>

@@ -5,8 +5,9 @@
 // including file's.
 //
 //   (1) A key lives in the instance that its hash's upper eight bits name, at most once.
-//   (2) An operation takes its instance's lock and calls one failure-atomic function, which searches
-//       and changes. The lock is held until that has returned (strong strict two-phase locking).
+//   (2) An operation takes its instance's lock and calls one failure-atomic function, which
+//       searches and changes. The lock is held until that has returned (strong strict two-phase
+//       locking).
 //   (3) A lock shares no cache line with what a section stores to: it is never flushed.
 //
 // Source: Clobber §5.1, the hash map with 256 instances.

@@ -255,11 +255,11 @@ template <class F> void for_each(const hash_table* table, F f) {
     }
 }
 
-/// Calls f(hash_node*) for the nodes of one bucket that do not sort below 'from', which is 0 at first; returns
-/// what the next call is to be given, 0 when that was the last bucket.
+/// Calls f(hash_node*) for the nodes of one bucket that do not sort below 'from', which is 0 at
+/// first; returns what the next call is to be given, 0 when that was the last bucket.
 ///
-/// A walk by such calls meets every node once that is linked all the time, however the table changes
-/// between them; one that is linked or unlinked meanwhile at most once.
+/// A walk by such calls meets every node once that is linked all the time, however the table
+/// changes between them; one that is linked or unlinked meanwhile at most once.
 /// Threads: caller holds its lock at least shared, during a call.
 template <class F>
 std::uint64_t for_each_in_bucket(const hash_table* table, std::uint64_t from, F f) {
@@ -281,8 +281,8 @@ struct hash_fault {
     std::uint64_t expected = 0, found = 0;
 };
 
-/// Whether (4) holds in memory that may say anything: nothing is followed. 'believe(segment, bytes)'
-/// says whether a segment of so many bytes may be there.
+/// Whether (4) holds in memory that may say anything: nothing is followed. 'believe(segment,
+/// bytes)' says whether a segment of so many bytes may be there.
 template <class Believe>
 hash_fault fault_of_segments(const hash_table* table, Believe&& believe) noexcept {
     const std::uint64_t buckets = detail::bucket_count(table->shape);
@@ -297,8 +297,8 @@ hash_fault fault_of_segments(const hash_table* table, Believe&& believe) noexcep
     return {};
 }
 
-/// Whether (1)-(3) hold, and the count, in memory that may say anything: 'believe(node)' says whether
-/// a node may be there, before it is followed. Ends whatever the chains are.
+/// Whether (1)-(3) hold, and the count, in memory that may say anything: 'believe(node)' says
+/// whether a node may be there, before it is followed. Ends whatever the chains are.
 ///
 /// Requires: no fault_of_segments().
 template <class Believe>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// list_map<Key, Value, Buckets>: a hash map of fixed size whose buckets are sorted lists. Plain code: the engine
-// it is failure-atomic with is the including file's.
+// list_map<Key, Value, Buckets>: a hash map of fixed size whose buckets are sorted lists. Plain
+// code: the engine it is failure-atomic with is the including file's.
 //
 //   (1) A key is in the bucket that its hash names.
 //   (2) There is no lock a bucket: several threads walk through one.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The lock-based structures, built once per engine: a queue, a stack, a priority queue, a map and a vector, with
-// one thread and with two.
+// The lock-based structures, built once per engine: a queue, a stack, a priority queue, a map and a
+// vector, with one thread and with two.
 #include <structures/growing_vector.hpp>
 #include <structures/list_map.hpp>
 #include <structures/locked_stack.hpp>

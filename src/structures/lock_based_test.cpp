@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Goal: the lock-based structures are a queue, a stack, a priority queue, a map and a vector, whatever the engine
-// and the mode, with one thread and with several, and find themselves again when the pool is opened again.
-// Method: random operations with fixed seeds beside the standard library's; threads whose operations cancel out;
+// Goal: the lock-based structures are a queue, a stack, a priority queue, a map and a vector,
+//           whatever the engine
+// and the mode, with one thread and with several, and find themselves again when the pool is opened
+// again.
+// Method: random operations with fixed seeds beside the standard library's; threads whose
+//           operations cancel out;
 // what a structure owns is all that its pool has allocated, but for the engine's own blocks.
 #include <structures/growing_vector.hpp>
 #include <structures/list_map.hpp>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// locked_stack<T>: a linked stack under a lock. Plain code: the engine it is failure-atomic with is the
-// including file's.
+// locked_stack<T>: a linked stack under a lock. Plain code: the engine it is failure-atomic with is
+// the including file's.
 //
 //   (1) An operation takes the lock and calls one failure-atomic function.
 //   (2) Zero-filled is empty.

@@ -49,8 +49,8 @@ struct red_black {
         if (node->parent == nullptr) hf::lazy(node->mark) = black;
     }
 
-    /// Rebalances where a node of that colour is gone: when it was black, one is missing on the ways
-    /// through there.
+    /// Rebalances where a node of that colour is gone: when it was black, one is missing on the
+    /// ways through there.
     static void erased(tree_root& tree, tree_node* parent, unsigned side,
                        std::int64_t colour) noexcept {
         if (colour == red) return;
@@ -73,9 +73,10 @@ struct red_black {
         if (node != nullptr) hf::lazy(node->mark) = black;
     }
 
-    /// Finds colours for a tree that may have lost its own. Of a node let m and M be the nodes on the shortest
-    /// and the longest way down. With b black nodes on every way it can be black if M <= 2 b and b <= m, and
-    /// red if M <= 2 b + 1 and b < m; whichever it is, its children can be what they must, since M <= 2 m.
+    /// Finds colours for a tree that may have lost its own. Of a node let m and M be the nodes on
+    /// the shortest and the longest way down. With b black nodes on every way it can be black if M
+    /// <= 2 b and b <= m, and red if M <= 2 b + 1 and b < m; whichever it is, its children can be
+    /// what they must, since M <= 2 m.
     static void restore(tree_root& tree) noexcept {
         if (tree.top == nullptr) return;
         paint(tree.top, measure(tree.top).shortest, false);

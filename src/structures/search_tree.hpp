@@ -7,9 +7,10 @@
 //   (2) A node's children name it as their parent; the top's parent is null.
 //   (3) An operation takes the lock and calls one failure-atomic function, which searches and
 //       changes. The lock is held until that has returned (strong strict two-phase locking).
-//   (4) Parents, marks and the count follow from the children: rebuild() finds them again, so that engine
-//       selective need not log them. Of parents and the count that is said once (tree_recovery), of marks,
-//       which each balance has its own of, where they are stored (holdfast/author/selective.hpp).
+//   (4) Parents, marks and the count follow from the children: rebuild() finds them again, so that
+//       engine selective need not log them. Of parents and the count that is said once
+//       (tree_recovery), of marks, which each balance has its own of, where they are stored
+//       (holdfast/author/selective.hpp).
 //   (5) The lock shares no cache line with what a section stores to: it is never flushed.
 //
 // Source: Cormen, Leiserson, Rivest and Stein, chapters 12 and 13. Differs: children are numbered,
@@ -80,9 +81,10 @@ using tree_recovery = hf::derived::recovery<
 /// Lives in a pool, as its root or as a member of it. Zero-filled is a valid empty tree.
 ///
 /// Balance says what the marks mean: inserted(tree, node) rebalances above a new leaf of mark 0;
-/// restore(tree) sets marks that fit the children; erased(tree, parent, side, mark) where a node of that mark has gone, and at most one below it has
-/// taken its place; height(node, left, right) is the height of a node whose children have these, or
-/// -1 when its mark is wrong; an empty tree's is 0.
+/// restore(tree) sets marks that fit the children; erased(tree, parent, side, mark) where a node of
+/// that mark has gone, and at most one below it has taken its place; height(node, left, right) is
+/// the height of a node whose children have these, or -1 when its mark is wrong; an empty tree's is
+/// 0.
 ///
 /// Requires: Key and Value are trivially copyable; keys are ordered by <.
 template <class Key, class Value, class Balance> class search_tree {
@@ -170,8 +172,9 @@ public:
         return height_of(tree_.top, nullptr, {}, 0, nodes) >= 0 && nodes == tree_.count;
     }
 
-    /// Finds again what engine selective stores lazily (4), which others do not: for selective::options::rebuild, while
-    /// nobody else has the tree, which is in the pool 'in'. Trusts children as every operation does.
+    /// Finds again what engine selective stores lazily (4), which others do not: for
+    /// selective::options::rebuild, while nobody else has the tree, which is in the pool 'in'.
+    /// Trusts children as every operation does.
     ///
     /// Cost:     O(n).
     /// Ordering: 2 points.

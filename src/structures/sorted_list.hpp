@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// sorted_list<Key, Value>: keys in order, a lock a node, walked hand over hand; a priority queue, and a
-// bucket of list_map. Plain code: the engine it is failure-atomic with is the including file's.
+// sorted_list<Key, Value>: keys in order, a lock a node, walked hand over hand; a priority queue,
+// and a bucket of list_map. Plain code: the engine it is failure-atomic with is the including
+// file's.
 //
-//   (1) A lock guards the pointer behind it: the list's own the first node's, a node's its successor's; and the
-//       node's value.
+//   (1) A lock guards the pointer behind it: the list's own the first node's, a node's its
+//       successor's; and the node's value.
 //   (2) Who walks takes the next lock before it lets the last one go: nobody overtakes, and who
 //       holds the lock before a node is the only one that can come to it.
-//   (3) A node is removed when its lock was free under (2): nobody is there. It is not held then: the block
-//       has another owner soon.
+//   (3) A node is removed when its lock was free under (2): nobody is there. It is not held then:
+//       the block has another owner soon.
 //   (4) Keys are there once. Zero-filled is empty.
 //
 // Source: JUSTDO §7, the priority queue ("a sorted list traversed using hand-over-hand locking").
@@ -121,7 +122,8 @@ private:
         Value value;
     };
 
-    /// Where a key is, or would be. Holds the lock of 'link', and of the node there if it has the key.
+    /// Where a key is, or would be. Holds the lock of 'link', and of the node there if it has the
+    /// key.
     struct position {
         hf::mutex* lock;
         node** link;

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// two_lock_queue<T>: one lock for those who put in, one for those who take out. Plain code: the engine it is
-// failure-atomic with is the including file's.
+// two_lock_queue<T>: one lock for those who put in, one for those who take out. Plain code: the
+// engine it is failure-atomic with is the including file's.
 //
-//   (1) The nodes from 'head' on are linked in order; 'head' itself is a dummy, whose value has been taken.
-//       'tail' is the last one, or, while a node is being put in, the one before it.
+//   (1) The nodes from 'head' on are linked in order; 'head' itself is a dummy, whose value has
+//       been taken. 'tail' is the last one, or, while a node is being put in, the one before it.
 //   (2) A null pointer stands for the dummy that is part of the queue: zero-filled is empty.
-//   (3) Who takes out frees the dummy that the next node was linked to. The section that linked it has
-//       ended by then: another node is linked behind, under the same lock, or that lock has been held since.
-//       Else it could be resumed, or rolled back, over the block's next owner.
+//   (3) Who takes out frees the dummy that the next node was linked to. The section that linked it
+//       has ended by then: another node is linked behind, under the same lock, or that lock has
+//       been held since. Else it could be resumed, or rolled back, over the block's next owner.
 //
-// Source: Michael and Scott, PODC 1996; JUSTDO §7, the queue. Differs: (3); theirs never frees to others.
+// Source: Michael and Scott, PODC 1996; JUSTDO §7, the queue. Differs: (3); theirs never frees to
+//           others.
 #pragma once
 
 #include <structures/publish.hpp>

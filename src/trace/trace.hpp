@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What code does to persistent memory, announced as it is done to whoever listens: the crash checker,
-// a test, a simulator. Where nobody listens an announcement costs one load.
+// What code does to persistent memory, announced as it is done to whoever listens: the crash
+// checker, a test, a simulator. Where nobody listens an announcement costs one load.
 //
 // The events here are the persistence layer's. Whoever has more to say declares events of its own
 // beside its code, for listeners that look for them; others pass them over.
@@ -17,7 +17,8 @@ struct event {
     const char* name;
     friend bool operator==(const event& a, const event& b) noexcept { return &a == &b; }
 };
-/// A store to PM will be made, by a section; where code is built in trace mode, that reports it, too.
+/// A store to PM will be made, by a section; where code is built in trace mode, that reports it,
+/// too.
 inline constexpr event store{"store"};
 inline constexpr event nt_store{"nt_store"}; // a non-temporal store was made
 inline constexpr event flush{"flush"};       // write-back of the range's lines was started

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Undo logging: the old bytes of every store, once a word; an unfinished section is rolled back.
-// Its commit mark is durable before the section returns: a section without one is undone. Unless its stores are
-// left to the next section (protocol.hpp, 3): then their sum says whether they are durable, and where they
-// are not, that section's old bytes are put back, and then its own.
+// Its commit mark is durable before the section returns: a section without one is undone. Unless
+// its stores are left to the next section (protocol.hpp, 3): then their sum says whether they are
+// durable, and where they are not, that section's old bytes are put back, and then its own.
 #include <base/assert.hpp>
 #include <log/restore.hpp>
 #include <log/word_log.hpp>
@@ -85,8 +85,8 @@ protected:
         pool_file& file = *pool.file;
         lane_header* const header = lane_at(file, pending.lane);
         const pending_section* const earlier = pending.earlier.get();
-        // What it has returned for is there, and so is all before it. 0: no section of the lane has ever left its
-        // stores to the next, and none is summed.
+        // What it has returned for is there, and so is all before it. 0: no section of the lane has
+        // ever left its stores to the next, and none is summed.
         const bool returned = header->returned != 0 && header->returned == sum_now(file, pending);
         bool earlier_returned = returned;
         if (!returned) restore_old_bytes(file, pending, restored::everything);

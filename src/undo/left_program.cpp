@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Engine undo whose sections leave their stores to the next one (undo::options::durable): memory that is freed and
-// used again, locks in it, sections that store nothing, sections of other engines, other threads, a thread that
-// ends, a process that dies.
+// Engine undo whose sections leave their stores to the next one (undo::options::durable): memory
+// that is freed and used again, locks in it, sections that store nothing, sections of other
+// engines, other threads, a thread that ends, a process that dies.
 #include <check/take_over.hpp>
 #include <redo/redo_sections.hpp>
 
@@ -114,8 +114,8 @@ class left_counted final : public left {
     }
 };
 
-/// Between them a section that stores nothing, and so would have no fence; one begins with a block staged, and is durable
-/// on return.
+/// Between them a section that stores nothing, and so would have no fence; one begins with a block
+/// staged, and is durable on return.
 class left_to_nothing final : public left {
     unsigned operations(unsigned) const override { return 5; }
     void run(hf::pool& p, unsigned, unsigned i) override {
@@ -239,7 +239,8 @@ class left_to_others final : public left {
     }
 };
 
-/// Two threads, a lock: the second goes on from what the first has left, and from what is behind it.
+/// Two threads, a lock: the second goes on from what the first has left, and from what is behind
+/// it.
 class left_handed_over final : public left {
 public:
     explicit left_handed_over(bool ends) : ends_(ends) {}

@@ -170,8 +170,8 @@ void undo_protocol<fenced_medium>::commit() {
     in_.settle_blocks();
     if (leaves) {
         left_ = {in_.log().chain(), in_.overwritten().sum_up(in_.epoch(), in_.base())};
-        // Not flushed: when the process alone dies, this marks a finished section, which is not rolled back. It
-        // may become durable by chance, to no harm.
+        // Not flushed: when the process alone dies, this marks a finished section, which is not
+        // rolled back. It may become durable by chance, to no harm.
         std::uint64_t& returned = marks.header().returned;
         std::atomic_ref(returned).store(left_.sum, std::memory_order_release);
         trace::announce(trace::store, &returned, word_bytes);
@@ -201,7 +201,8 @@ void undo_protocol<fenced_medium>::leave_stores(std::size_t named) {
     in_.leave_stores(named);
     const auto base = reinterpret_cast<std::uintptr_t>(in_.base());
     left_stores& left = marks.left(in_.epoch());
-    // A constructor may have stored to a lock that is in no fresh memory: upholds section/commit_marks.hpp (5).
+    // A constructor may have stored to a lock that is in no fresh memory: upholds
+    // section/commit_marks.hpp (5).
     for (const stored_ranges::range& r : in_.overwritten())
         left.add_own(base + r.offset, base + r.offset + r.bytes);
     marks.state().older_sums.store(true, std::memory_order_release);

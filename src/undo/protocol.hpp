@@ -1,24 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Sections of engine undo: every byte that one overwrites is logged first, and recovery puts them back.
+// Sections of engine undo: every byte that one overwrites is logged first, and recovery puts them
+// back.
 //
 // In a medium that keeps order:
-// (1) A byte that the section did not take is in the log (log/word_log.hpp) before it is stored to. The log is plain words: the
-//     section leaves nothing else, neither a begin record nor a mark, and nothing at all where it stores nothing.
-// (2) What it has taken and freed is logged at the commit, before the allocator's bits change. Then the log ends, and the
-//     section has happened. Blocks that it freed go to others only behind that.
+// (1) A byte that the section did not take is in the log (log/word_log.hpp) before it is stored to.
+//     The log is plain words: the section leaves nothing else, neither a begin record nor a mark,
+//     and nothing at all where it stores nothing.
+// (2) What it has taken and freed is logged at the commit, before the allocator's bits change. Then
+//     the log ends, and the section has happened. Blocks that it freed go to others only behind
+//     that.
 // (3) It can be taken back while it runs: the log says how.
 //
 // In any other:
-// (4) A word's old bytes are in the log, durably, before it is stored to: the compiler calls hf_undo_log.
-// (5) The mark is stored when the section's stores are durable, and is durable before it returns. Or
-// (6) the section leaves its stores to the first fence of its thread's next section (options::durable), while
-//     marks may be left out (section/commit_marks.hpp, 2 and 3). Without that fence it is rolled back, behind the next
-//     one, and a power failure has taken what had returned. Whether the fence was passed the stores themselves say:
-//     their sum is in the next section's begin record (log/lane.hpp, 7). So of two sections that may be rolled back
-//     neither is another thread's.
-// (7) A section that leaves its stores has logged all that it has stored to, in the lane alone, and what it took is
-//     small: the sum of that costs less than the fence. It has used nothing that was made before it.
+// (4) A word's old bytes are in the log, durably, before it is stored to: the compiler calls
+//     hf_undo_log.
+// (5) The mark is stored when the section's stores are durable, and is durable before it returns.
+//     Or
+// (6) the section leaves its stores to the first fence of its thread's next section
+//     (options::durable), while marks may be left out (section/commit_marks.hpp, 2 and 3). Without
+//     that fence it is rolled back, behind the next one, and a power failure has taken what had
+//     returned. Whether the fence was passed the stores themselves say: their sum is in the next
+//     section's begin record (log/lane.hpp, 7). So of two sections that may be rolled back neither
+//     is another thread's.
+// (7) A section that leaves its stores has logged all that it has stored to, in the lane alone, and
+//     what it took is small: the sum of that costs less than the fence. It has used nothing that
+//     was made before it.
 #pragma once
 
 #include <log/word_log.hpp>
@@ -36,7 +43,8 @@ public:
     explicit undo_protocol(section_in<ordered_medium>& in) noexcept : protocol(in, row), in_(in) {}
 
     void begin(const hf_txfunc& function, const void* args);
-    /// The same where the thread's last section was one of these, in the pool that is the only one. False: it was not.
+    /// The same where the thread's last section was one of these, in the pool that is the only one.
+    /// False: it was not.
     static bool begin_again(const hf_txfunc& function) noexcept;
     void commit();
     /// The same where it has had to do with no block, and is not taken back. False: it has, or is.

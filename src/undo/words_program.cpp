@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Engine undo where order is kept (log/word_log.hpp): halves of a word that two threads store to, ranges and words that
-// are stored to again and again, a log that goes on in segments, sections that are taken back.
+// Engine undo where order is kept (log/word_log.hpp): halves of a word that two threads store to,
+// ranges and words that are stored to again and again, a log that goes on in segments, sections
+// that are taken back.
 #include <check/take_over.hpp>
 
 #include <holdfast/abi/holdfast_abi.h>

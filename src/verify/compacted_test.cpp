@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Goal: a compacted pool is good, and sealed, before it has a name and afterwards. Method: the whole examination of what
+// Goal: a compacted pool is good, and sealed, before it has a name and afterwards. Method: the
+//           whole examination of what
 // compaction made, and of what stands in the pool's place.
 #include <mod/compaction.hpp>
 #include <pool/os_file.hpp>

@@ -165,8 +165,8 @@ void examination::left_open() {
            "it to recover and seal it");
 }
 
-/// A copy of a pool in use is sealed as a whole: what its first open recovers from lies in logs, and in blocks that are not
-/// allocated yet.
+/// A copy of a pool in use is sealed as a whole: what its first open recovers from lies in logs,
+/// and in blocks that are not allocated yet.
 void examination::content() {
     if (clean() || seal_.state != seal_state::intact) return;
     if (!pool_->has(0, pool_->pool_bytes())) return; // cut, which is said
@@ -210,8 +210,8 @@ void examination::roots() {
         named(record_at, "the new root object", record.next_offset, record.next_bytes);
         named(record_at, "the old root object", record.old_offset, record.old_bytes);
     }
-    // Cut short behind the header write that gave it the new layout, a migration may have left the root words torn, once
-    // the old root was noted.
+    // Cut short behind the header write that gave it the new layout, a migration may have left the
+    // root words torn, once the old root was noted.
     const bool torn = record.old_offset != 0 && !is_migrating(header());
     if (!torn) named(root_words_offset, "root words", words.root_offset, words.root_bytes);
 }

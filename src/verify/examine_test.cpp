@@ -288,8 +288,8 @@ TEST_F(Examine, SectionsCutShortAreReadAsRecoveryReadsThem) {
     EXPECT_TRUE(any_pending && any_freed);
 }
 
-/// Words, and a few bytes, that a section overwrites unread and unlogged, between inputs: records of
-/// every kind and place, more than a lane has room for.
+/// Words, and a few bytes, that a section overwrites unread and unlogged, between inputs: records
+/// of every kind and place, more than a lane has room for.
 void overwrite(std::uint64_t* words, std::uint64_t count) {
     list_sections::list* none = nullptr;
     hf_clobber_begin(&list_sections::pop_desc, &none);
@@ -397,7 +397,8 @@ TEST_F(Examine, HeaderWriteCutShortBetweenTheCopiesIsNoDamage) {
     EXPECT_EQ(report.outcome, verdict::good) << lines_of(report);
     EXPECT_EQ(report.notes.size(), 1U);
     EXPECT_NE(lines_of(report).find("B counts"), std::string::npos) << lines_of(report);
-    // Where B counts, as after such a cut, the next header write begins with A: and may be cut short again.
+    // Where B counts, as after such a cut, the next header write begins with A: and may be cut
+    // short again.
     std::swap_ranges(file.begin(), file.begin() + 4096, file.begin() + 4096);
     const auto again = examine(file, depth::deep);
     EXPECT_EQ(again.outcome, verdict::good) << lines_of(again);

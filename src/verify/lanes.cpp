@@ -111,8 +111,8 @@ bool read_records(const pool_image& pool, cursor& at, bool with_kept, std::uint6
     }
 }
 
-/// The log of the section before, of an engine that defers stores, where it has to stand for these still; or where that
-/// section may have left its stores to the pending one (log/lane.hpp, 7).
+/// The log of the section before, of an engine that defers stores, where it has to stand for these
+/// still; or where that section may have left its stores to the pending one (log/lane.hpp, 7).
 void read_earlier(const pool_image& pool, cursor at, const begin_payload& begin,
                   std::uint64_t& budget_bytes, lane_image& found) {
     const engine_row* const row = engine_of(begin.engine);
@@ -133,8 +133,8 @@ void read_earlier(const pool_image& pool, cursor at, const begin_payload& begin,
         found.earlier = std::move(records);
 }
 
-/// The log of a section in a medium that keeps order (log/word_log.hpp). Returns the place of the first entry that has no known
-/// form; 0: all have one.
+/// The log of a section in a medium that keeps order (log/word_log.hpp). Returns the place of the
+/// first entry that has no known form; 0: all have one.
 std::uint64_t read_words(const pool_image& pool, cursor at, std::uint64_t end,
                          std::uint64_t& budget_bytes, std::vector<lane_record>& records) {
     while (at.next != end) {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Goal: a pool on its way to another layout is good wherever it was cut short, and a record that leads out of the
-// heap is found, by the examination and by open. Method: a child that ends in the middle; what a cut behind the last
-// header write leaves is forged from that, step by step.
+// Goal: a pool on its way to another layout is good wherever it was cut short, and a record that
+//           leads out of the
+// heap is found, by the examination and by open. Method: a child that ends in the middle; what a
+// cut behind the last header write leaves is forged from that, step by step.
 #include <verify/examine.hpp>
 #include <verify/test_pools.hpp>
 
@@ -61,7 +62,8 @@ protected:
         EXPECT_EQ(p->root<new_root>()->room[0], 42);
         EXPECT_EQ(account(*p).blocks, blocks_);
     }
-    /// To a third layout, by a program that never was in the second: what the first migration left comes first.
+    /// To a third layout, by a program that never was in the second: what the first migration left
+    /// comes first.
     void expect_goes_on(const bytes& file) {
         write_all(path, file);
         open_options third = next_;

@@ -121,7 +121,8 @@ private:
                       fmt::format("{} groups of {} calls", found_.groups, found_.calls));
             return;
         }
-        // A group's end is written when the one before it is durable, and all that lies before that.
+        // A group's end is written when the one before it is durable, and all that lies before
+        // that.
         unsigned ends = 0;
         for (position p = gap + 1; p < first + head_.log_lines && ends < 2; ++p)
             ends += record(log, p, r) && simpo::ends_group(r.head.kind);

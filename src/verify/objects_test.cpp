@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Goal: what is said of persistent objects from a file's bytes agrees with what opening that file finds.
-// Method: pools that were closed, and pools whose process ended with groups pending; then every word of superblock,
+// Goal: what is said of persistent objects from a file's bytes agrees with what opening that file
+//           finds.
+// Method: pools that were closed, and pools whose process ended with groups pending; then every
+//           word of superblock,
 // head, log and copy changed in turn.
 #include <simpo/format.hpp>
 #include <verify/test_pools.hpp>
@@ -157,7 +159,8 @@ TEST_F(Objects, ARecordBehindWhichTwoGroupsWereCommittedIsDamaged) {
         damaged[log + place * line_bytes + 40] ^= std::byte{1};
         damaged[log + place * line_bytes] ^= std::byte{1};
         const auto report = examine(damaged, depth::structure);
-        // The last two ends may be behind a gap that a crash leaves: of a group that was not waited for.
+        // The last two ends may be behind a gap that a crash leaves: of a group that was not waited
+        // for.
         EXPECT_EQ(report.outcome == verdict::damaged, record <= 7) << record << lines_of(report);
         EXPECT_EQ(report.objects[0].groups, record / 3);
     }

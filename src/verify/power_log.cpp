@@ -28,7 +28,8 @@ void add_finding(report& to, const std::string& log, const status& why) {
 
 report examine_with_log(const std::string& path, read_file& file, depth how) {
     report alone = examine(file.bytes(), depth::header);
-    // The log's lines may lie anywhere in the pool, and of a file that was cut not all of it is there.
+    // The log's lines may lie anywhere in the pool, and of a file that was cut not all of it is
+    // there.
     if (!alone.has_header || !asks_for_log(alone.header) ||
         file.bytes().size() < end_of(alone.header))
         return examine(file.bytes(), how);

@@ -25,8 +25,8 @@ status failed(const std::string& path, const char* call) {
     return refusal(path, code_of(errno), fmt::format("{}: {}", call, std::strerror(errno)));
 }
 
-/// A lock for reading, which excludes the lock of an open pool; given back with the descriptor. 'command': whether
-/// to take it, or only to ask.
+/// A lock for reading, which excludes the lock of an open pool; given back with the descriptor.
+/// 'command': whether to take it, or only to ask.
 bool lock_for_reading(int fd, int command) noexcept {
     struct flock lock{};
     lock.l_type = F_RDLCK;

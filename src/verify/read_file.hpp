@@ -19,8 +19,8 @@ class read_file {
 public:
     /// Errors:   not_found, permission, not_a_pool (no regular file), io_error.
     static result<read_file> open(const std::string& path);
-    /// The same without a lock: for who looks again and again, and is in nobody's way. What is read may change at any
-    /// time.
+    /// The same without a lock: for who looks again and again, and is in nobody's way. What is read
+    /// may change at any time.
     static result<read_file> look(const std::string& path);
     /// The same for a file that the caller has open and locked. Takes no lock and no ownership.
     static result<read_file> of_locked(const std::string& path, int descriptor);

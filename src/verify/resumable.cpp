@@ -62,7 +62,8 @@ private:
         out_.faults.push_back({at_ + offset, where_, std::move(expected), std::move(found)});
     }
 
-    /// The blocks that the thread's own has grown by, as far as they are in order. As many as the pool has room for.
+    /// The blocks that the thread's own has grown by, as far as they are in order. As many as the
+    /// pool has room for.
     void chain(std::uint64_t word, std::uint64_t magic, std::vector<block>& out) {
         std::uint64_t named_at = at_ + word;
         while (const std::uint64_t at = pool_.word(named_at)) {

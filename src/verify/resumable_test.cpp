@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Goal: what is said of engine justdo's threads from a file's bytes agrees with what opening that file finds.
-// Method: pools whose process was killed in a section; then every word of the section's log changed in turn:
+// Goal: what is said of engine justdo's threads from a file's bytes agrees with what opening that
+//           file finds.
+// Method: pools whose process was killed in a section; then every word of the section's log changed
+//           in turn:
 // what is called damaged must be refused.
 #include <justdo/room.hpp>
 #include <justdo/test_support.hpp>

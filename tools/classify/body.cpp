@@ -56,7 +56,8 @@ void walk::destroys(clang::SourceLocation at, clang::QualType type) {
     calls(at, destructor);
 }
 
-/// Constants that every run of the same program has: anything else that outlives the call is a finding.
+/// Constants that every run of the same program has: anything else that outlives the call is a
+/// finding.
 void walk::names(clang::SourceLocation at, const clang::VarDecl& variable) {
     if (variable.hasLocalStorage()) return;
     const std::string name = variable.getQualifiedNameAsString();

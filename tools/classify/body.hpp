@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What the body of one function does that recovery could not do again, and which functions it calls.
+// What the body of one function does that recovery could not do again, and which functions it
+// calls.
 //
-// (1) A function is clean if its own body is, and each function that it calls. Circles of calls are as clean as
-//     what stands in them.
-// (2) What the walk does not know is a finding: statements, conversions, functions without a body. A construct that
-//     a later clang adds makes a function instant, never deferrable.
-// (3) Addresses lead to the object, the arguments, locals and constants, and nowhere else. So nothing is asked about
-//     where a pointer leads: whatever could make one that leads elsewhere is a finding. There are six such ways: to
-//     name a global, to read a pointer from the object (its class has none), from an argument (it has none), from a
-//     number, from bytes that were something else (casts, unions, placement new), from a function that is not seen.
+// (1) A function is clean if its own body is, and each function that it calls. Circles of calls are
+//     as clean as what stands in them.
+// (2) What the walk does not know is a finding: statements, conversions, functions without a body.
+//     A construct that a later clang adds makes a function instant, never deferrable.
+// (3) Addresses lead to the object, the arguments, locals and constants, and nowhere else. So
+//     nothing is asked about where a pointer leads: whatever could make one that leads elsewhere is
+//     a finding. There are six such ways: to name a global, to read a pointer from the object (its
+//     class has none), from an argument (it has none), from a number, from bytes that were
+//     something else (casts, unions, placement new), from a function that is not seen.
 #pragma once
 
 #include <clang/AST/Decl.h>
@@ -21,7 +23,8 @@
 
 namespace hf::classify {
 
-/// A line of a source file, as it is printed: relative to the working directory where it lies below it.
+/// A line of a source file, as it is printed: relative to the working directory where it lies below
+/// it.
 struct place {
     std::string file;
     unsigned line = 0;
@@ -57,8 +60,8 @@ private:
         by_name_; // clang's name for a symbol in all files
 };
 
-/// Whether a value of this type holds an address, at any depth: pointers, references, pointers to members,
-/// virtual functions. A type that is not complete does.
+/// Whether a value of this type holds an address, at any depth: pointers, references, pointers to
+/// members, virtual functions. A type that is not complete does.
 bool holds_address(clang::QualType type, const clang::ASTContext& in);
 
 /// The name of a function as reasons say it.

@@ -43,7 +43,8 @@ const body& effects::look(const clang::FunctionDecl& with_body) {
     return *known;
 }
 
-/// Breadth first from the callee, so that circles of calls end and the nearest finding is the one that is told.
+/// Breadth first from the callee, so that circles of calls end and the nearest finding is the one
+/// that is told.
 bool effects::shortest_way(const call& first, reason& out) {
     struct visited {
         const clang::FunctionDecl* function;

@@ -20,9 +20,10 @@ llvm::StringSet<> words(llvm::StringRef text) {
     return out;
 }
 
-// Functions of <cstring>, <cstdlib>, <cmath> and builtins of these names, with and without __builtin_ before them. lgamma
-// is none of them (it writes signgam), nor is rint (it reads the rounding mode), nor strtok, strerror, rand.
-// Mathematics stands here for double; the letter at the end of the names for float and long double is taken off.
+// Functions of <cstring>, <cstdlib>, <cmath> and builtins of these names, with and without
+// __builtin_ before them. lgamma is none of them (it writes signgam), nor is rint (it reads the
+// rounding mode), nor strtok, strerror, rand. Mathematics stands here for double; the letter at the
+// end of the names for float and long double is taken off.
 const llvm::StringSet<>& pure_names() {
     static const llvm::StringSet<> names = words(
         "memcpy memmove memset memcmp memchr strlen strnlen strcmp strncmp strchr strrchr bcmp "

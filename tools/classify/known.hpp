@@ -9,12 +9,13 @@
 
 namespace hf::classify {
 
-/// Whether what it does depends on its arguments alone, and it writes nothing but memory that they lead to.
-/// Of the C library's mathematics this takes for granted that the next process has the same library.
+/// Whether what it does depends on its arguments alone, and it writes nothing but memory that they
+/// lead to. Of the C library's mathematics this takes for granted that the next process has the
+/// same library.
 bool is_allowed(const clang::FunctionDecl& f);
 
-/// What a call of it comes to: "draws a random number (rand)"; for functions without an entry, that their
-/// body is not visible.
+/// What a call of it comes to: "draws a random number (rand)"; for functions without an entry, that
+/// their body is not visible.
 std::string explain(const clang::FunctionDecl& f);
 
 } // namespace hf::classify

@@ -19,8 +19,9 @@ struct classified {
 /// A line a function, and beneath it a line a reason.
 void print(const std::vector<classified>& classes);
 void print(const std::vector<complaint>& complaints);
-/// {"classes": [{"name", "file", "line", "functions": [{"name", "signature", "file", "line", "type", "repeatable",
-/// "reasons": [{"kind", "text", "file", "line", "what", "cause": {…}, "through": [{"file", "line", "function"}]}]}]}],
+/// {"classes": [{"name", "file", "line", "functions": [{"name", "signature", "file", "line",
+/// "type", "repeatable", "reasons": [{"kind", "text", "file", "line", "what", "cause": {…},
+/// "through": [{"file", "line", "function"}]}]}]}],
 ///  "complaints": [{"file", "line", "what", "reasons"}]}
 void print_json(const std::vector<classified>& classes, const std::vector<complaint>& complaints);
 

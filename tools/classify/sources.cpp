@@ -26,7 +26,8 @@ bool is_header(llvm::StringRef file) {
     return end == ".h" || end == ".hpp" || end == ".hh" || end == ".hxx" || end == ".inc";
 }
 
-/// The compiler's plugin says nothing of a class, and is built into the compiler's process, not into this one.
+/// The compiler's plugin says nothing of a class, and is built into the compiler's process, not
+/// into this one.
 arguments without_plugins(const arguments& given, llvm::StringRef) {
     arguments out;
     for (std::size_t i = 0; i < given.size(); ++i) {
@@ -129,7 +130,8 @@ private:
     std::set<std::string> seen_;
 };
 
-/// Member functions of a class template have bodies only where they are used: asks for the others, too.
+/// Member functions of a class template have bodies only where they are used: asks for the others,
+/// too.
 void instantiate_members(clang::Sema& by, const clang::CXXRecordDecl& record) {
     if (record.getTemplateInstantiationPattern() != nullptr)
         for (clang::CXXMethodDecl* each : record.methods())
@@ -145,8 +147,8 @@ void instantiate_members(clang::ASTUnit& file, const clang::CXXRecordDecl& recor
     clang::Sema& by = file.getSema();
     // What does not compile has no body then; its errors are nobody's.
     by.getDiagnostics().setClient(new clang::IgnoringDiagConsumer, true);
-    // A for over a range, or memcpy in an assignment of clang's own, asks clang 19 for the parser's scope, and the parser
-    // is gone: that of another one, which parses nothing.
+    // A for over a range, or memcpy in an assignment of clang's own, asks clang 19 for the parser's
+    // scope, and the parser is gone: that of another one, which parses nothing.
     clang::Parser scoped(file.getPreprocessor(), by, false);
     scoped.EnterScope(clang::Scope::DeclScope);
     by.TUScope = by.getCurScope();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Kinds of statements and expressions, by clang's names for them. What no list here has is a finding (body.hpp, 2).
+// Kinds of statements and expressions, by clang's names for them. What no list here has is a
+// finding (body.hpp, 2).
 #include "walk.hpp"
 
 #include <clang/AST/Attr.h>
@@ -106,8 +107,8 @@ bool has_label(const clang::Stmt* s) {
 
 } // namespace
 
-/// A branch that is never taken at run time says nothing: 'if constexpr', 'if consteval', and what asks
-/// whether a constant is being computed.
+/// A branch that is never taken at run time says nothing: 'if constexpr', 'if consteval', and what
+/// asks whether a constant is being computed.
 void walk::visit_if(const clang::IfStmt& s) {
     visit(s.getInit());
     if (s.isConsteval()) return visit(s.isNonNegatedConsteval() ? s.getElse() : s.getThen());

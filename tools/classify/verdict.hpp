@@ -52,7 +52,8 @@ struct verdict {
 class effects {
 public:
     explicit effects(const definitions& all) : all_(all) {}
-    /// Of the function and what it calls: each of its lines that leads to a finding, by the shortest way.
+    /// Of the function and what it calls: each of its lines that leads to a finding, by the
+    /// shortest way.
     std::vector<reason> of(const clang::FunctionDecl& with_body);
     const definitions& all() const { return all_; }
 
@@ -64,8 +65,8 @@ private:
     std::map<const clang::FunctionDecl*, std::unique_ptr<body>> known_;
 };
 
-/// Of the public member functions of a class and of its public bases; no constructors, destructors, assignments.
-/// Of a member template, of the versions that are used.
+/// Of the public member functions of a class and of its public bases; no constructors, destructors,
+/// assignments. Of a member template, of the versions that are used.
 std::vector<verdict> classify(const clang::CXXRecordDecl& of, effects& with);
 /// Of one of them, for objects of class 'of'.
 verdict classify(const clang::CXXRecordDecl& of, const clang::CXXMethodDecl& function,

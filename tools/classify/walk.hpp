@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The walk over a body (body.hpp): what it names, calls and destroys (body.cpp), and each kind of statement
-// and expression (statements.cpp).
+// The walk over a body (body.hpp): what it names, calls and destroys (body.cpp), and each kind of
+// statement and expression (statements.cpp).
 #pragma once
 
 #include "body.hpp"

@@ -73,7 +73,8 @@ bool parse_extension(verb what, command& c) noexcept {
     return true;
 }
 
-// Only what does not touch is asked by memcached whether its body ends here: the bytes that follow are not looked at.
+// Only what does not touch is asked by memcached whether its body ends here: the bytes that follow
+// are not looked at.
 bool parse_retrieval(bool touches, std::string_view extras, command& c) noexcept {
     if (!has(c.head, {.key = true, .value = touches, .extras_bytes = touches ? 4U : 0U}))
         return false;

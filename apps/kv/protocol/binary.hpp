@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The memcached binary protocol as bytes: packets of a header, extras, a key and a value. As meta commands do, a
-// packet says what it asks of the store in the words of the classic commands (request, protocol.hpp), so that the
-// store has one logic. Answers and refusals are those of memcached 1.6.18, but for what parse_packet() names.
+// The memcached binary protocol as bytes: packets of a header, extras, a key and a value. As meta
+// commands do, a packet says what it asks of the store in the words of the classic commands
+// (request, protocol.hpp), so that the store has one logic. Answers and refusals are those of
+// memcached 1.6.18, but for what parse_packet() names.
 //
 // (1) Every view in a command points into the bytes it was parsed from.
 // (2) parse_packet() accepts any header and any key: what is no request becomes a refusal.
@@ -93,8 +94,9 @@ header header_of(std::string_view input) noexcept;
 
 struct command {
     header head;
-    /// 'reply' (with 'refused', or noop's success), 'retrieve' (of 'key'; also touch), 'incr' or 'decr', 'remove',
-    /// 'flush_all', 'stats', 'verbosity', 'version', 'quit', or one that carries a value.
+    /// 'reply' (with 'refused', or noop's success), 'retrieve' (of 'key'; also touch), 'incr' or
+    /// 'decr', 'remove', 'flush_all', 'stats', 'verbosity', 'version', 'quit', or one that carries
+    /// a value.
     request asks;
     bool quiet = false;       // a miss, or what is not a retrieval's success, has no answer
     bool sends_key = false;   // of a retrieval
@@ -107,9 +109,9 @@ struct command {
 /// Understands a packet by its front, whose magic is known to be a request's.
 ///
 /// Requires: front.size() >= header_of(front).front_bytes().
-/// As memcached, a body that is longer than `stat`, `touch` and `gat` have any is what the client says next. Differs
-/// from memcached: what is left of the body of an unknown command is passed over, and no more than that. `verbosity` is
-/// there.
+/// As memcached, a body that is longer than `stat`, `touch` and `gat` have any is what the client
+/// says next. Differs from memcached: what is left of the body of an unknown command is passed
+/// over, and no more than that. `verbosity` is there.
 command parse_packet(std::string_view front) noexcept;
 
 /// A whole answer.

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What happens in one thread, as lines for clients that `watch`. The thread writes, the hub (watch.hpp) takes what has
-// gathered now and then. No sockets.
+// What happens in one thread, as lines for clients that `watch`. The thread writes, the hub
+// (watch.hpp) takes what has gathered now and then. No sockets.
 //
 // (1) What nobody watches costs a load.
-// (2) A thread waits for nobody but while a full buffer is exchanged for an empty one. What finds no room is dropped,
-//     and counted.
+// (2) A thread waits for nobody but while a full buffer is exchanged for an empty one. What finds
+//     no room is dropped, and counted.
 #pragma once
 
 #include "byte_buffer.hpp"
@@ -52,7 +52,8 @@ inline watched_item watched_of(std::string_view key, std::uint64_t value_bytes, 
 
 class journal {
 public:
-    /// 'wanted' is what any watcher wants, 'number' gives lines their order; both outlive the journal.
+    /// 'wanted' is what any watcher wants, 'number' gives lines their order; both outlive the
+    /// journal.
     journal(const std::atomic<watched>& wanted, std::atomic<std::uint64_t>& number,
             std::size_t bytes_max) noexcept
         : wanted_(&wanted), number_(&number), bytes_max_(bytes_max) {}

@@ -38,8 +38,8 @@ std::size_t decode_base64(std::string_view text, char* to) noexcept {
     return bytes;
 }
 
-// One flag's meaning. Empty: understood; else the refusal. Refusals of what stands behind a letter do
-// not end the search for repeated and unknown letters, which are worse.
+// One flag's meaning. Empty: understood; else the refusal. Refusals of what stands behind a letter
+// do not end the search for repeated and unknown letters, which are worse.
 std::string_view read_flag(std::string_view word, meta_request& to, bool& fatal) noexcept {
     request& r = to.asks;
     const std::string_view token = word.substr(1);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Memcached's meta commands as bytes: mg, ms, md, ma and me with their flags. What they ask of the store
-// is said in the words of the classic commands (request, protocol.hpp), so that the store has one logic.
+// Memcached's meta commands as bytes: mg, ms, md, ma and me with their flags. What they ask of the
+// store is said in the words of the classic commands (request, protocol.hpp), so that the store has
+// one logic.
 //
 // (1) parse_meta() accepts any line; what memcached 1.6.18 refuses gets the same refusal.
 // (2) A reply's flags come in the order of the request's.
@@ -18,7 +19,8 @@ namespace hf::kv {
 inline constexpr std::size_t meta_words_max = 19; // command and key with them
 
 struct meta_request {
-    /// 'what' is meta_get, meta_delete, meta_delta, meta_debug, or one that carries a value; or reply.
+    /// 'what' is meta_get, meta_delete, meta_delta, meta_debug, or one that carries a value; or
+    /// reply.
     request asks;
     bool value = false; // to be sent back
     bool quiet = false; // the usual answer is left out

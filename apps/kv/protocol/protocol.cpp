@@ -163,8 +163,8 @@ request parse_memory_limit(const words& w) noexcept {
     return r;
 }
 
-// What memcached says that was started with -o no_slab_reassign: tools that move slabs ask whether they may, and are
-// content with a level that has no effect.
+// What memcached says that was started with -o no_slab_reassign: tools that move slabs ask whether
+// they may, and are content with a level that has no effect.
 request parse_slabs(const words& w) noexcept {
     if (w.count == 4 && w.at[1] == "reassign") return answer(reply::no_reassign);
     if (w.count < 3 || w.at[1] != "automove") return answer(reply::error);
@@ -194,8 +194,8 @@ request parse_lru(const words& w) noexcept {
     return answer(valid ? reply::ok : reply::bad_factors, quiet);
 }
 
-// lru_crawler's commands but for the one that tells of items: what memcached says that was started with
-// -o no_lru_crawler, and cannot start one.
+// lru_crawler's commands but for the one that tells of items: what memcached says that was started
+// with -o no_lru_crawler, and cannot start one.
 request parse_crawling(const words& w) noexcept {
     std::uint32_t number = 0;
     const std::string_view asked = w.count > 1 ? w.at[1] : std::string_view();

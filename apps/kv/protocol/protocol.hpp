@@ -50,7 +50,8 @@ enum class verb : std::uint8_t {
     refresh_certs,
     memory_limit, // cache_memlimit: 'delta' megabytes
     dump,         // lru_crawler metadump: bit N of 'delta' asks for class N of sizes
-    // stats cachedump, 'lists': of the class that `stats items` numbers 'delta', 'initial' lines at most
+    // stats cachedump, 'lists': of the class that `stats items` numbers 'delta', 'initial' lines at
+    // most
     connections, // stats conns
     meta_get,    // mg
     meta_delete, // md

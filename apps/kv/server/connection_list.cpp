@@ -32,7 +32,8 @@ constexpr std::string_view name_of(client_state is) noexcept {
     return "conn_watch";
 }
 
-// "tcp:127.0.0.1:11211", "tcp6:[::1]:11211", "unix:/run/kv.sock"; "?:<AF 0>" where nothing is known.
+// "tcp:127.0.0.1:11211", "tcp6:[::1]:11211", "unix:/run/kv.sock"; "?:<AF 0>" where nothing is
+// known.
 std::string text_of(const sockaddr* address, socklen_t bytes) {
     char host[INET6_ADDRSTRLEN] = {};
     const int family = address->sa_family;

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Who is connected, for `stats conns`: sockets that listen, the clients of all threads, and those that watch.
+// Who is connected, for `stats conns`: sockets that listen, the clients of all threads, and those
+// that watch.
 //
-// (1) An entry is in the list for no longer than its socket is open: who owns both lets go of the entry first. So what
-//     is listed under a number is never another client's.
-// (2) What an entry tells of its client is written by the thread that serves it, and read by any: words of their own,
-//     each old or new.
-// (3) A look holds the lock for some entries at a time: nobody who comes or goes waits for a long list to end.
+// (1) An entry is in the list for no longer than its socket is open: who owns both lets go of the
+//     entry first. So what is listed under a number is never another client's.
+// (2) What an entry tells of its client is written by the thread that serves it, and read by any:
+//     words of their own, each old or new.
+// (3) A look holds the lock for some entries at a time: nobody who comes or goes waits for a long
+//     list to end.
 #pragma once
 
 #include <kv/protocol/byte_buffer.hpp>
@@ -73,8 +75,8 @@ public:
 
     /// The clock of command_s().
     static std::uint32_t seconds() noexcept;
-    /// Appends the lines of the sockets from number 'from' on, until 'out' has 'out_bytes_max' bytes or some more.
-    /// Returns the number to go on from, 0 at the end.
+    /// Appends the lines of the sockets from number 'from' on, until 'out' has 'out_bytes_max'
+    /// bytes or some more. Returns the number to go on from, 0 at the end.
     std::size_t append_to(byte_buffer& out, std::size_t from, std::size_t out_bytes_max) const;
 
 private:

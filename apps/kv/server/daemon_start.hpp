@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// -d: a server in the background. The process that was started waits until clients can connect and then ends well, or
-// ends as the server does that refused; what that has to say, it says before.
+// -d: a server in the background. The process that was started waits until clients can connect and
+// then ends well, or ends as the server does that refused; what that has to say, it says before.
 #pragma once
 
 #include <holdfast/result.hpp>
@@ -18,7 +18,8 @@ public:
     ///
     /// Requires: no thread was started, no pool is open.
     status begin();
-    /// Ends the waiting, when there is some. What the server says from now on goes nowhere; 'keep_stderr': but for that.
+    /// Ends the waiting, when there is some. What the server says from now on goes nowhere;
+    /// 'keep_stderr': but for that.
     void serves(bool keep_stderr);
 
 private:

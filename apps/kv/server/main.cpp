@@ -70,7 +70,8 @@ hf::status become(const std::string& user) {
     return {};
 }
 
-// Else a socket may get the number of a stream that is closed, -v would write to it, and -d put /dev/null in its place.
+// Else a socket may get the number of a stream that is closed, -v would write to it, and -d put
+// /dev/null in its place.
 void open_standard_streams() {
     int fd = -1;
     do fd = ::open("/dev/null", O_RDWR);
@@ -138,8 +139,8 @@ int main(int argc, char** argv) {
         if (auto done = from.bind_tcp(chosen); !done.ok()) return refuse(done.what());
     pid_file number;
     if (auto done = number.open(chosen.pid_file); !done.ok()) return refuse(done.what());
-    // The pool is opened by who will serve it: what is made is that user's, and no path in a folder of
-    // that user's is followed as root.
+    // The pool is opened by who will serve it: what is made is that user's, and no path in a folder
+    // of that user's is followed as root.
     if (auto done = become(chosen.user); !done.ok()) return refuse(done.what());
     auto opened = store::open(chosen.store);
     if (!opened) return refuse(opened.error().what());

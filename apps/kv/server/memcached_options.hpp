@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The options of memcached 1.6.18 beside those that options.cpp has, so that its command lines start this server: those
-// that mean something here do it, and the others are said to mean nothing. What memcached refuses is refused. Not among
-// them are those that promise protection which is not here (-S, -Y), or another way to keep items (-e).
+// The options of memcached 1.6.18 beside those that options.cpp has, so that its command lines
+// start this server: those that mean something here do it, and the others are said to mean nothing.
+// What memcached refuses is refused. Not among them are those that promise protection which is not
+// here (-S, -Y), or another way to keep items (-e).
 #pragma once
 
 #include "settings.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Tells the service manager that started the server how it is, where one asks (NOTIFY_SOCKET, sd_notify(3)): its
-// protocol is a datagram of text, and promised to stay.
+// Tells the service manager that started the server how it is, where one asks (NOTIFY_SOCKET,
+// sd_notify(3)): its protocol is a datagram of text, and promised to stay.
 #pragma once
 
 #include <string_view>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The file of -P. It is opened while the process may still be root, in whose folder it often lies, and says
-// something only when that is true.
+// The file of -P. It is opened while the process may still be root, in whose folder it often lies,
+// and says something only when that is true.
 #pragma once
 
 #include <holdfast/result.hpp>

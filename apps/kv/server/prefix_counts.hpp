@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// `stats detail`: how often keys with a common beginning, up to a delimiter, are asked for, stored and removed. Off
-// until a client or -D switches it on; volatile.
+// `stats detail`: how often keys with a common beginning, up to a delimiter, are asked for, stored
+// and removed. Off until a client or -D switches it on; volatile.
 //
 // (1) Off, it costs a load.
-// (2) Clients cannot make it grow without limit: when there are prefixes_max, others are not counted.
+// (2) Clients cannot make it grow without limit: when there are prefixes_max, others are not
+//     counted.
 #pragma once
 
 #include <kv/protocol/byte_buffer.hpp>
@@ -29,7 +30,8 @@ public:
     void delimit_by(char delimiter) noexcept { delimiter_ = delimiter; }
     char delimiter() const noexcept { return delimiter_; }
 
-    /// One more of them; a hit is a get, too. Keys without the delimiter are not counted, as memcached does it.
+    /// One more of them; a hit is a get, too. Keys without the delimiter are not counted, as
+    /// memcached does it.
     void add(what happened, std::string_view key) {
         if (counting()) add_counted(happened, key);
     }

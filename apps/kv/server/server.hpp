@@ -59,10 +59,11 @@ private:
 /// Keeps SIGTERM and SIGINT from ending the process before there is something to end cleanly.
 void block_stop_signals();
 
-/// Serves until SIGTERM, SIGINT or SIGUSR1; returns when all connections are closed and all threads joined.
-/// 'ready' is called once nothing can fail any more that it would have to take back.
+/// Serves until SIGTERM, SIGINT or SIGUSR1; returns when all connections are closed and all threads
+/// joined. 'ready' is called once nothing can fail any more that it would have to take back.
 ///
-/// Requires: block_stop_signals() was called, so that an early signal waits for its handler; 'secured' is loaded where a
+/// Requires: block_stop_signals() was called, so that an early signal waits for its handler;
+///           'secured' is loaded where a
 /// socket's clients speak TLS.
 /// Errors:   io_error: a thread cannot be started; nobody was served.
 status serve(service& serving, const listeners& from, tls& secured,

@@ -43,8 +43,8 @@ public:
     tls_state& operator=(const tls_state&) = delete;
     virtual ~tls_state() = default;
     virtual totals counted() const = 0;
-    /// Reads certificate and key, again where they have been read: for clients that come from here on. After an error
-    /// all is as it was.
+    /// Reads certificate and key, again where they have been read: for clients that come from here
+    /// on. After an error all is as it was.
     virtual status load() = 0;
 };
 

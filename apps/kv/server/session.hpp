@@ -3,12 +3,13 @@
 // One client's conversation: bytes in, bytes out, requests executed on the store in between. Knows
 // no socket, so any byte string can be tried on it.
 //
-// (1) A reply enters the output only after the store has committed what it acknowledges. In mode power whoever
-//     sends it has to see first that this is on the disk (worker.hpp (6)).
+// (1) A reply enters the output only after the store has committed what it acknowledges. In mode
+//     power whoever sends it has to see first that this is on the disk (worker.hpp (6)).
 // (2) run() stops when the output has reached its limit; a retrieval goes on where it stopped, so
-//     the output never exceeds the limit by more than one item, or by the lines that a dump has for a
-//     few items.
-// (3) The first byte that a client sends decides on its protocol, where the settings leave that open.
+//     the output never exceeds the limit by more than one item, or by the lines that a dump has for
+//     a few items.
+// (3) The first byte that a client sends decides on its protocol, where the settings leave that
+//     open.
 #pragma once
 
 #include "service.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The packets of a session that speaks the binary protocol: asks of the store, in the words of the classic commands,
-// and answers.
+// The packets of a session that speaks the binary protocol: asks of the store, in the words of the
+// classic commands, and answers.
 #include "session.hpp"
 
 #include <cstdio>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// lru_crawler metadump and stats cachedump: a line for every item, in memcached's formats, between other clients'
-// requests.
+// lru_crawler metadump and stats cachedump: a line for every item, in memcached's formats, between
+// other clients' requests.
 #include "session.hpp"
 #include <kv/protocol/journal.hpp>
 
@@ -35,7 +35,8 @@ void append_item(byte_buffer& out, std::string_view key, const item_view& it) {
     out.append(" s]\r\n");
 }
 
-// The class that `stats items` numbers so, as a bit; the numbers are those of classes that have items now.
+// The class that `stats items` numbers so, as a bit; the numbers are those of classes that have
+// items now.
 std::uint64_t class_numbered(store& items, std::uint64_t number) {
     std::uint64_t bytes = 0;
     const auto classes = items.sample_classes(bytes);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The meta commands of a session: asks of the store, in the words of the classic commands, and replies.
+// The meta commands of a session: asks of the store, in the words of the classic commands, and
+// replies.
 #include "session.hpp"
 
 namespace hf::kv {

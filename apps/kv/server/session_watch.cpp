@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What a session tells those who watch, in memcached's words; and how its own client becomes one of them.
+// What a session tells those who watch, in memcached's words; and how its own client becomes one of
+// them.
 #include "session.hpp"
 
 namespace hf::kv {

@@ -58,7 +58,8 @@ constexpr named_count persistence_counts[] = {
     {"pm_bytes", count::pm_bytes},
 };
 
-// What memcached counts of machinery that is not here: none of it happens. Monitors ask for all of them.
+// What memcached counts of machinery that is not here: none of it happens. Monitors ask for all of
+// them.
 constexpr std::string_view never_happens[] = {"response_obj_oom",
                                               "response_obj_count",
                                               "response_obj_bytes",
@@ -296,8 +297,8 @@ void slabs_lines(byte_buffer& out, service& s) {
     append_stat(out, "total_malloced", s.items->pool().size_bytes());
 }
 
-// Which sizes items have, once somebody has asked for them to be counted: here a sample tells, as in `stats items`, so
-// that items of before are among them.
+// Which sizes items have, once somebody has asked for them to be counted: here a sample tells, as
+// in `stats items`, so that items of before are among them.
 void sizes_lines(byte_buffer& out, service& s) {
     if (!s.tracks_sizes) return append_stat(out, "sizes_status", "disabled");
     std::uint64_t bytes = 0;

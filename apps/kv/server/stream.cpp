@@ -25,7 +25,8 @@ stream::stream(stream&& other) noexcept
 
 stream::~stream() {
     if (secured_ != nullptr && !opening() && !broken_) {
-        // Without it a client cannot tell the end of the answers from a cut. Where the socket is full it is not waited for.
+        // Without it a client cannot tell the end of the answers from a cut. Where the socket is
+        // full it is not waited for.
         (void)::SSL_shutdown(secured_.get());
         ::ERR_clear_error();
     }

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What a client's bytes come and go through: its socket, or TLS over it. Who serves sees the same of both, but for one
-// thing: TLS may hold bytes that the socket no longer announces, or have to write before it can read.
+// What a client's bytes come and go through: its socket, or TLS over it. Who serves sees the same
+// of both, but for one thing: TLS may hold bytes that the socket no longer announces, or have to
+// write before it can read.
 //
-// (1) continues() says so until a read has found nothing: whoever waits for the socket to be readable looks there first.
-// (2) A read takes about as much from the socket as it is asked for: what brings no bytes (changes of keys, each of which
-//     costs more than a request) or little of it keeps nobody else waiting.
+// (1) continues() says so until a read has found nothing: whoever waits for the socket to be
+//     readable looks there first.
+// (2) A read takes about as much from the socket as it is asked for: what brings no bytes (changes
+//     of keys, each of which costs more than a request) or little of it keeps nobody else waiting.
 #pragma once
 
 #include <openssl/types.h>
@@ -24,12 +26,14 @@ public:
     stream& operator=(stream&&) = delete;
     ~stream(); // says goodbye, where TLS does, and hangs up
 
-    /// As read(2) and send(2): 0 when the client has hung up; -1, with errno EAGAIN when it is to be tried again. What
-    /// send() did not take is given to it again, at the front of what it is given next.
+    /// As read(2) and send(2): 0 when the client has hung up; -1, with errno EAGAIN when it is to
+    /// be tried again. What send() did not take is given to it again, at the front of what it is
+    /// given next.
     ssize_t read(char* to, std::size_t bytes_max) noexcept;
     ssize_t send(std::string_view bytes) noexcept;
 
-    /// Whether a read may find something though the socket is not readable: once it can be written (1).
+    /// Whether a read may find something though the socket is not readable: once it can be written
+    /// (1).
     bool continues() const noexcept { return continues_; }
     /// Whether hands are still being shaken: nothing can be sent.
     bool opening() const noexcept { return secured_ != nullptr && !shaken_; }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Goal: a read of a stream is bounded by what it is asked for, whatever the client's TLS is made of. Method: records made
+// Goal: a read of a stream is bounded by what it is asked for, whatever the client's TLS is made
+//           of. Method: records made
 // beforehand, which wait in the socket.
 #include "stream.hpp"
 

@@ -162,8 +162,8 @@ bool connection::read_and_serve() {
     return serve(input) && update_events();
 }
 
-// Requests that waited behind the replies have arrived already: no readiness will announce them. Nor what TLS has taken
-// from the socket.
+// Requests that waited behind the replies have arrived already: no readiness will announce them.
+// Nor what TLS has taken from the socket.
 bool connection::send_and_serve() {
     if (!send_pending()) return false;
     if (!out_.empty()) return update_events();
@@ -171,7 +171,8 @@ bool connection::send_and_serve() {
     return serve(in_) && update_events();
 }
 
-// Executes what has arrived, until the replies reach their limit; they stand at the end of the worker's buffer.
+// Executes what has arrived, until the replies reach their limit; they stand at the end of the
+// worker's buffer.
 void connection::execute(byte_buffer& input) {
     const std::uint32_t began_s = listed_->command_s();
     listed_->now(client_state::parse_command);
@@ -228,8 +229,8 @@ bool connection::answer(std::string_view answers) {
     return true;
 }
 
-// Makes the client one that watches: its socket is the hub's, and what else it has sent is passed over. False: it stays
-// here, and is told why.
+// Makes the client one that watches: its socket is the hub's, and what else it has sent is passed
+// over. False: it stays here, and is told why.
 bool connection::hand_over(watched kinds) {
     closing_ = false;
     if (!out_.empty()) { // which the hub cannot send
@@ -359,7 +360,8 @@ void worker::run() {
     } while (ended == 0 && event_base_got_break(base_) == 0);
 }
 
-// Before an event: (4) for all of the turn. No bytes that were read lie in in_, so that ending it is safe.
+// Before an event: (4) for all of the turn. No bytes that were read lie in in_, so that ending it
+// is safe.
 void worker::begin_turn() {
     if (turn_is_full()) end_turn();
     if (!turn_) turn_.emplace(serving_->items->pool());
@@ -470,8 +472,8 @@ void worker::close(connection* gone, std::string_view why) {
     serving_->curr_connections.fetch_sub(1);
 }
 
-// What the shared buffers hold, beside answers that wait for the end of the turn, is the client's whose event ran
-// out of memory. It is not told: a part of a reply may have been sent.
+// What the shared buffers hold, beside answers that wait for the end of the turn, is the client's
+// whose event ran out of memory. It is not told: a part of a reply may have been sent.
 void worker::close_for_memory(connection* gone) {
     in_.clear();
     out_.cut(held_bytes_); // what others are to be told stays

@@ -10,10 +10,10 @@
 // (4) One event serves a bounded number of bytes: a client that reads as fast as it is served, and
 //     has asked for a million items, holds nobody up.
 // (5) A connection with half a request, or with replies not taken, makes progress or is closed.
-// (6) In mode power the requests of one turn of the loop, whoever sent them, become durable together, and with
-//     them all that their answers may show of other threads' work: the turn waits for the disk once, or not at
-//     all where there is nothing to wait for. No answer of it leaves before. (4) holds for the turn as a whole; a
-//     connection has one event in it.
+// (6) In mode power the requests of one turn of the loop, whoever sent them, become durable
+//     together, and with them all that their answers may show of other threads' work: the turn
+//     waits for the disk once, or not at all where there is nothing to wait for. No answer of it
+//     leaves before. (4) holds for the turn as a whole; a connection has one event in it.
 #pragma once
 
 #include "connection_list.hpp"

@@ -10,8 +10,8 @@
 // Items of whole chunks are too few to be met by sampling: they wait in a queue in the order of
 // their use.
 //
-// What is dead is taken back without evictions (-M), too, and a window at a time then, so that those that live gather in
-// other chunks and whole ones become free for any size.
+// What is dead is taken back without evictions (-M), too, and a window at a time then, so that
+// those that live gather in other chunks and whole ones become free for any size.
 #include "../../hash.hpp"
 #include "section_store.hpp"
 #include "sections.hpp"
@@ -47,9 +47,9 @@ std::uint64_t random_word() noexcept {
     return state * 0x9e3779b97f4a7c15ULL;
 }
 
-// The hash of what looks like an item in this block, 0 when nothing does. The block may be freed, and
-// filled by its new owner, while it is looked at here; what was read is believed only after the item
-// has been found in its table under the lock.
+// The hash of what looks like an item in this block, 0 when nothing does. The block may be freed,
+// and filled by its new owner, while it is looked at here; what was read is believed only after the
+// item has been found in its table under the lock.
 __attribute__((no_sanitize("thread", "address"))) std::uint64_t
 hash_if_item(std::uintptr_t address, std::size_t block, std::uint64_t seed) noexcept {
     if (block < sizeof(item)) return 0;
@@ -80,8 +80,9 @@ item* some_item(structures::hash_table& table) noexcept {
     return nullptr;
 }
 
-/// Calls look(const item&) for up to 'count' items: for each where there are no more, else for such as chance finds,
-/// some of them twice. A table that was far larger once is one of those: its empty buckets are too many to walk.
+/// Calls look(const item&) for up to 'count' items: for each where there are no more, else for such
+/// as chance finds, some of them twice. A table that was far larger once is one of those: its empty
+/// buckets are too many to walk.
 template <class Look>
 void look_at_some(structures::hash_table& table, std::uint64_t count, Look look) {
     constexpr unsigned buckets_max = 64;
@@ -177,8 +178,9 @@ std::vector<std::uintptr_t> section_store::pinned_blocks() {
     return pinned_;
 }
 
-// An address in a window for 'bytes' that has an item in it which may go, and nothing that must stay: an item's that is
-// met by chance, pushed aside where something stands in its way. 0: none was met.
+// An address in a window for 'bytes' that has an item in it which may go, and nothing that must
+// stay: an item's that is met by chance, pushed aside where something stands in its way. 0: none
+// was met.
 std::uintptr_t section_store::choose_window(std::size_t bytes, bool living) {
     const std::uintptr_t span = round_up(bytes, window_bytes);
     const auto pool_begin = reinterpret_cast<std::uintptr_t>(root_) - pool_.offset_of(root_);
@@ -202,8 +204,8 @@ std::uintptr_t section_store::choose_window(std::size_t bytes, bool living) {
     return 0;
 }
 
-// Gives up every item, or the dead ones alone, in a stretch of memory that has room for 'bytes' and begins with the
-// chunk of this address; 0: in none. True when something went.
+// Gives up every item, or the dead ones alone, in a stretch of memory that has room for 'bytes' and
+// begins with the chunk of this address; 0: in none. True when something went.
 bool section_store::clear_window(std::uintptr_t around, std::size_t bytes, bool living,
                                  thread_counts& counted) {
     const std::uintptr_t begin = around / window_bytes * window_bytes;

@@ -93,8 +93,9 @@ inline std::uint32_t system_clock() {
     return static_cast<std::uint32_t>(now.tv_sec);
 }
 
-/// Whether CAS numbers are compared before a value of this length is looked at for a number, as memcached does it: an
-/// empty one, and one that it keeps in pieces, are none whatever the client compares.
+/// Whether CAS numbers are compared before a value of this length is looked at for a number, as
+/// memcached does it: an empty one, and one that it keeps in pieces, are none whatever the client
+/// compares.
 constexpr bool compared_first(std::size_t value_bytes) noexcept {
     return value_bytes > 0 && value_bytes <= 512U << 10;
 }

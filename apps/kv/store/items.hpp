@@ -7,8 +7,9 @@
 //     'cas' and, for a number that keeps its length, the value change, in a section under the
 //     writer's lock.
 // (2) The instance of a key is the upper byte of its hash; the table uses the bits below.
-// (3) 'last_access' and 'fetched' are hints, for eviction and for clients that ask: written by readers
-//     outside any section, never logged, and any value that a crash leaves there is a good one.
+// (3) 'last_access' and 'fetched' are hints, for eviction and for clients that ask: written by
+//     readers outside any section, never logged, and any value that a crash leaves there is a good
+//     one.
 // (4) An instance is followed when this process has looked through it (looking.cpp): until then its
 //     pointers, lengths and counts may be anything.
 #pragma once

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Looking through a pool before it is followed: whoever can write a file can seal it as well, so that
-// nothing in it is believed for where it comes from. An instance is looked through by the first
-// request that needs it: opening a pool takes as long as ever.
+// Looking through a pool before it is followed: whoever can write a file can seal it as well, so
+// that nothing in it is believed for where it comes from. An instance is looked through by the
+// first request that needs it: opening a pool takes as long as ever.
 //
 // (1) The allocator's blocks do not overlap.
 // (2) The root and every segment of the tables are blocks of their own, large enough.

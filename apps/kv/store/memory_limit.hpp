@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// How large a server's pool may grow: less than it could, so that an operator can raise it while the server runs.
+// How large a server's pool may grow: less than it could, so that an operator can raise it while
+// the server runs.
 #pragma once
 
 #include <holdfast/pool.hpp>
@@ -10,8 +11,8 @@
 
 namespace hf::kv {
 
-/// Opens or makes a pool, which grows to how.max_bytes at first and can be told to grow to eight times as much; where
-/// an older pool cannot, to less.
+/// Opens or makes a pool, which grows to how.max_bytes at first and can be told to grow to eight
+/// times as much; where an older pool cannot, to less.
 result<pool> open_to_grow(const std::string& path, const open_options& how);
 /// From now on the pool grows to 'bytes', or no more, where its file is larger.
 ///

@@ -35,8 +35,8 @@ status look_through(hf::pool& in) {
     return found;
 }
 
-// In private memory, so that a pool that is refused stays as it was. What cannot be opened so is left
-// to those who open it.
+// In private memory, so that a pool that is refused stays as it was. What cannot be opened so is
+// left to those who open it.
 status look_before(const store_options& options, open_options how) {
     how.salvage = options.torn == when_torn::salvage;
     how.read_only = true;
@@ -207,9 +207,10 @@ std::string mod_store::one_to_go() {
     return found;
 }
 
-// Looks at some items, and gives up those that are dead, or else, where living ones may go, the one that was unused for
-// longest of those whose node the new value can have. A node serves its own class of sizes until
-// all of its chunk is free: when no item of the class is met, a chunk is cleared.
+// Looks at some items, and gives up those that are dead, or else, where living ones may go, the one
+// that was unused for longest of those whose node the new value can have. A node serves its own
+// class of sizes until all of its chunk is free: when no item of the class is met, a chunk is
+// cleared.
 bool mod_store::evict_some(std::size_t bytes, thread_counts& counted) {
     const std::uint32_t when = now();
     const bool large = bytes > mod::slotted_string_bytes_max;
@@ -242,8 +243,8 @@ bool mod_store::evict_some(std::size_t bytes, thread_counts& counted) {
     return !oldest.empty() && clear_chunk(oldest, counted);
 }
 
-// Gives up the large item that was unused for longest, and those behind it in memory that lie in the way of so many
-// bytes: large items have chunks of their own, which come back as chunks.
+// Gives up the large item that was unused for longest, and those behind it in memory that lie in
+// the way of so many bytes: large items have chunks of their own, which come back as chunks.
 bool mod_store::clear_for_large(std::size_t bytes, thread_counts& counted) {
     struct place {
         std::uintptr_t at;
@@ -289,7 +290,8 @@ void mod_store::tell_evicted(std::string_view key, const item& it, std::uint32_t
                     is.exptime == 0 ? -1 : std::int64_t{is.exptime} - when, when - is.last_access);
 }
 
-// Gives up every item that may go and whose value lies in the chunk of this one's. One pass over all items.
+// Gives up every item that may go and whose value lies in the chunk of this one's. One pass over
+// all items.
 bool mod_store::clear_chunk(const std::string& around, thread_counts& counted) {
     const auto chunk_of = [](std::string_view bytes) {
         return reinterpret_cast<std::uintptr_t>(bytes.data()) / chunk_bytes;
@@ -418,8 +420,8 @@ outcome mod_store::change_number(const request& what, thread_counts& counted, ch
     return outcome::done;
 }
 
-// Changes the item as state_after() says, or makes it; false: there is none. 'seen' is the item as it
-// was, but for its value, which moves, and what is said of the change.
+// Changes the item as state_after() says, or makes it; false: there is none. 'seen' is the item as
+// it was, but for its value, which moves, and what is said of the change.
 bool mod_store::change_locked(const request& what, item_view& seen, thread_counts& counted) {
     const std::uint32_t when = now();
     item it{};

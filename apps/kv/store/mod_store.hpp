@@ -6,8 +6,8 @@
 // (1) An item's value in the map is a head of 24 bytes (cas, flags, times) and the client's bytes.
 //     Every change, that of an expiry time too, makes a new value; nothing is stored to in place.
 // (2) When a call that changes something returns, the change has been committed: it may be
-//     acknowledged (mode pmem: durability::on_return; mode power: when the hf::durable_together around the calls
-//     has ended).
+//     acknowledged (mode pmem: durability::on_return; mode power: when the hf::durable_together
+//     around the calls has ended).
 // (3) Readers look at a snapshot, which no writer blocks. Writers wait for each other: what one has
 //     decided on is still so when it commits.
 // (4) When items were last used is known in volatile memory only, by hash and not exactly: after a
@@ -81,8 +81,8 @@ public:
     std::vector<size_class_view> sample_classes(std::uint64_t& total_bytes);
     void reap(thread_counts& counted);
     struct place;
-    /// As in section_store.hpp, of the items that there were when 'at' was made. Memory of what is replaced or
-    /// removed meanwhile is not free before 'at' is gone.
+    /// As in section_store.hpp, of the items that there were when 'at' was made. Memory of what is
+    /// replaced or removed meanwhile is not free before 'at' is gone.
     template <class Visit> bool visit_next(place& at, Visit&& visit);
     static const char* engine_name() noexcept { return "mod"; }
 

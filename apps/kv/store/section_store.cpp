@@ -48,8 +48,8 @@ open_options pool_options(const store_options& options) {
 
 } // namespace
 
-// In private memory, so that a pool that is refused stays as it was. What cannot be opened so is left
-// to those who open it.
+// In private memory, so that a pool that is refused stays as it was. What cannot be opened so is
+// left to those who open it.
 status section_store::look_before(const store_options& options) {
     open_options how = pool_options(options);
     how.salvage = options.torn == when_torn::salvage;
@@ -285,8 +285,8 @@ outcome section_store::extend(const request& what, std::string_view value, threa
     }
 }
 
-// Stores done.number, where 'old' has it or in 'fresh', which is then used up. Null: the digits need a
-// block that was not staged.
+// Stores done.number, where 'old' has it or in 'fresh', which is then used up. Null: the digits
+// need a block that was not staged.
 item* section_store::number_in(const request& what, item* old, staged& fresh, std::uint32_t when,
                                thread_counts& counted, change& done) {
     char digits[20];
@@ -355,8 +355,8 @@ outcome section_store::change_number(const request& what, thread_counts& counted
     }
 }
 
-// The item, changed as state_after() says; made of 'fresh' when there is none, which is then used up.
-// Null: there is none. 'seen' is the item as it was, but for what it says of the change.
+// The item, changed as state_after() says; made of 'fresh' when there is none, which is then used
+// up. Null: there is none. 'seen' is the item as it was, but for what it says of the change.
 item* section_store::change_locked(instance& in, const request& what, std::uint64_t hash,
                                    staged& fresh, item_view& seen, thread_counts& counted) {
     const std::uint32_t when = now();

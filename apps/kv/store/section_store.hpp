@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The store under holdfast-kv and holdfast-kv-undo: memcached's operations, by sections, on items in a pool.
+// The store under holdfast-kv and holdfast-kv-undo: memcached's operations, by sections, on items
+// in a pool.
 //
 // (1) When a call that changes something returns, the change has been committed: it may be
-//     acknowledged; in mode power, when the hf::durable_together around the calls has ended. A crash leaves each
-//     call done or not begun.
+//     acknowledged; in mode power, when the hf::durable_together around the calls has ended. A
+//     crash leaves each call done or not begun.
 // (2) Blocks are staged, filled and made durable before the lock is taken, except where the new
 //     value depends on the old one; then nothing is evicted while a lock is held.
 // (3) A thread holds at most one instance's lock at a time.
@@ -40,8 +41,8 @@ public:
     section_store(const section_store&) = delete;
     section_store& operator=(const section_store&) = delete;
 
-    /// Calls visit(item_view) under the instance's lock and returns true when the key is there. False
-    /// also when damaged(key).
+    /// Calls visit(item_view) under the instance's lock and returns true when the key is there.
+    /// False also when damaged(key).
     /// 'counted' is the calling thread's.
     ///
     /// Ordering: 0 points.
@@ -50,7 +51,8 @@ public:
     /// get, with what the request says of expiry times, of making an item on a miss and of winning
     /// (state_after()), in the same step.
     ///
-    /// Ordering: those of one section, none when nothing changes; one more for an item that is made.
+    /// Ordering: those of one section, none when nothing changes; one more for an item that is
+    ///           made.
     /// Counts:   no hit and no miss; the caller knows which.
     template <class Visit>
     bool get_and_change(const request& what, thread_counts& counted, Visit&& visit);
@@ -109,12 +111,14 @@ public:
         std::uint64_t order = 0; // in its table, structures::for_each_in_bucket()
         bool damaged = false;    // an instance was passed over
     };
-    /// Calls visit(key, item_view) for some more of the live items; false: those were the last. What is
-    /// there from the first call to the last is met once, what comes or goes meanwhile at most once.
+    /// Calls visit(key, item_view) for some more of the live items; false: those were the last.
+    /// What is there from the first call to the last is met once, what comes or goes meanwhile at
+    /// most once.
     ///
     /// Threads: any; visit() is called under an instance's lock, for a few items at a time.
     template <class Visit> bool visit_next(place& at, Visit&& visit);
-    /// Looks at a few items and removes those that are gone, with their neighbours: called every second by each thread.
+    /// Looks at a few items and removes those that are gone, with their neighbours: called every
+    /// second by each thread.
     void reap(thread_counts& counted);
     /// Engine that this store was compiled for.
     static const char* engine_name() noexcept;

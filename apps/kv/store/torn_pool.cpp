@@ -50,8 +50,9 @@ status failed(const std::string& what) {
     return {code, fmt::format("{}: {}", what, std::strerror(errno))};
 }
 
-/// Renames 'torn', which has the name 'path'. Its lock is held meanwhile, so that of two servers that start at the same
-/// moment one does it, and the other does not do it to the new pool. Returns the new name.
+/// Renames 'torn', which has the name 'path'. Its lock is held meanwhile, so that of two servers
+/// that start at the same moment one does it, and the other does not do it to the new pool. Returns
+/// the new name.
 result<std::string> set_aside(const std::string& path, file_number torn) {
     const int fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (fd < 0) return failed(path + ": cannot be set aside");

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Goal: whatever is in a pool's tables and items, the store finds it before it follows it, says where
-// it is, refuses the keys concerned and serves the others. Method: an open store's pool is damaged in
-// one place and closed, which seals the damage, then opened, asked and changed.
+// Goal: whatever is in a pool's tables and items, the store finds it before it follows it, says
+//           where
+// it is, refuses the keys concerned and serves the others. Method: an open store's pool is damaged
+// in one place and closed, which seals the damage, then opened, asked and changed.
 #include <kv/server/session.hpp>
 #include <kv/store/pool_check.hpp>
 #include <open/pool_impl.hpp>

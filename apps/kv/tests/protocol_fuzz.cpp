@@ -10,8 +10,9 @@
 //     request has a complete reply line.
 // (3) A number that was parsed is printed and parsed again as itself, and a VALUE block has the
 //     length its parts add up to.
-// (4) Read as packets of the binary protocol, from each byte on that could begin one, (2) holds of them, too: what
-//     a packet asks for adds up, and an answer to it has the length that its header says.
+// (4) Read as packets of the binary protocol, from each byte on that could begin one, (2) holds of
+//     them, too: what a packet asks for adds up, and an answer to it has the length that its header
+//     says.
 #include "fuzz_pieces.hpp"
 #include <kv/protocol/binary.hpp>
 #include <kv/protocol/meta.hpp>

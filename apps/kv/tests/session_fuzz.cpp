@@ -3,8 +3,9 @@
 // Any bytes into a session over a store, beside a model that is a std::map (libFuzzer). An input is
 // two bytes that choose how it is cut, how much output is taken at a time and how the clock runs,
 // then what a client sent; in it "$0" to "$9" stand for the CAS numbers given out from here on,
-// "$*" for many bytes. Behind a byte of 0x80 a client speaks the binary protocol, and three bytes each stand for a
-// packet (packets_of()), unless a second 0x80 says that they are the packets themselves. Checked of every input:
+// "$*" for many bytes. Behind a byte of 0x80 a client speaks the binary protocol, and three bytes
+// each stand for a packet (packets_of()), unless a second 0x80 says that they are the packets
+// themselves. Checked of every input:
 //
 // (1) The replies are the model's, byte for byte, however the input is cut and the output taken;
 //     those to `stats` are STAT lines and END.
@@ -78,7 +79,8 @@ world& the_world() {
     return only;
 }
 
-/// What is to be said; 'stats_at' are offsets in 'text' where STAT lines and END belong, or such packets.
+/// What is to be said; 'stats_at' are offsets in 'text' where STAT lines and END belong, or such
+/// packets.
 struct expectation {
     std::string text;
     std::vector<std::size_t> stats_at;
@@ -122,7 +124,8 @@ struct said {
     }
 };
 
-/// What a packet of a command consists of, by the protocol's specification; bit 0 of 'key': must be, bit 1: may be.
+/// What a packet of a command consists of, by the protocol's specification; bit 0 of 'key': must
+/// be, bit 1: may be.
 struct packet_shape {
     unsigned loud, extras, key;
     bool value;
@@ -614,7 +617,8 @@ bool take_stat_packets(std::string_view& received) {
     return false;
 }
 
-// Takes the lines of statistics, or of a dump, and END from the front; false: that is not what stands there.
+// Takes the lines of statistics, or of a dump, and END from the front; false: that is not what
+// stands there.
 bool take_stats(std::string_view& received) {
     while (received.starts_with("STAT ") || received.starts_with("PREFIX ") ||
            received.starts_with("ITEM ") || received.starts_with("key=")) {
@@ -677,7 +681,8 @@ std::string expand(std::string_view input, std::uint64_t base) {
     return text;
 }
 
-// Three bytes a packet: its code; what is in its parts; what is wrong, in which CAS number it names.
+// Three bytes a packet: its code; what is in its parts; what is wrong, in which CAS number it
+// names.
 std::string packets_of(std::string_view input, std::uint64_t base) {
     std::string text;
     for (std::size_t at = 0; at + 3 <= input.size(); at += 3) {

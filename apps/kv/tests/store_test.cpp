@@ -225,7 +225,8 @@ TEST_F(Store, MegabyteValuesSurviveAndLargerOnesAreRefused) {
     EXPECT_EQ(get("big"), "(none)") << "a refused set does not leave the old value";
 }
 
-/// What a process has learnt of a full pool while it ran is no condition: each test is tried by another process, too.
+/// What a process has learnt of a full pool while it ran is no condition: each test is tried by
+/// another process, too.
 class FullStore : public Store, public testing::WithParamInterface<bool> {
 protected:
     void restart() {
@@ -281,8 +282,8 @@ TEST_P(FullStore, MakesRoomForOtherSizes) {
 }
 
 #ifndef HF_KV_MOD // whose chunks do not become larger ones
-// Regression: once a thread had found a run of chunks, the others kept free blocks at hand again, and classes free
-// chunks. So every megabyte had some in it, and clearing one made no room.
+// Regression: once a thread had found a run of chunks, the others kept free blocks at hand again,
+// and classes free chunks. So every megabyte had some in it, and clearing one made no room.
 TEST_F(Store, ThreadsThatStoreManySizesInTurnFindAMegabyteEachTime) {
     close();
     std::filesystem::remove(options_.path);

@@ -9,8 +9,8 @@
 #include <stdint.h>
 
 #define HF_ABI_VERSION 1u
-// hf_txfunc::abi_version: the version is its lowest byte, above that stands the bit of the function's engine
-// (engines.def); 0: not said.
+// hf_txfunc::abi_version: the version is its lowest byte, above that stands the bit of the
+// function's engine (engines.def); 0: not said.
 #define HF_ABI_VERSION_MASK 0xffu
 #define HF_ABI_ENGINE_SHIFT 8u
 // What a section records of its arguments at most: the compiler refuses a function that takes more.
@@ -53,8 +53,8 @@ struct hf_txfunc {
     void (*re_execute)(const void* packed_args); // calls the body, not the entry
 };
 void hf_txfunc_register(const struct hf_txfunc* function) HF_NOEXCEPT;
-// A shared library that is unloaded takes back what it has registered, in its last global destructor: nothing
-// there may be looked at any more. So do the other ..._forget functions.
+// A shared library that is unloaded takes back what it has registered, in its last global
+// destructor: nothing there may be looked at any more. So do the other ..._forget functions.
 void hf_txfunc_forget(const struct hf_txfunc* function) HF_NOEXCEPT;
 
 // Engine clobber. begin returns 1 when it opened a section (commit must follow), 0 when it joined
@@ -72,9 +72,10 @@ void hf_undo_commit(void) HF_NOEXCEPT;
 void hf_undo_log(const void* address, uint64_t bytes) HF_NOEXCEPT;
 void hf_undo_note(const void* address, uint64_t bytes) HF_NOEXCEPT;
 
-// Where the section's old words go, in a medium that keeps order (src/log/word_log.hpp): the next entry, the end of the
-// room for entries, the word that says how far the log counts, the pool's first byte, and the offset below which a
-// whole word lies in it. Elsewhere, and outside of sections of engine undo, there is no room: next is limit.
+// Where the section's old words go, in a medium that keeps order (src/log/word_log.hpp): the next
+// entry, the end of the room for entries, the word that says how far the log counts, the pool's
+// first byte, and the offset below which a whole word lies in it. Elsewhere, and outside of
+// sections of engine undo, there is no room: next is limit.
 struct hf_word_log {
     char* next;
     char* limit;
@@ -85,9 +86,10 @@ struct hf_word_log {
 extern __thread struct hf_word_log hf_words __attribute__((tls_model("initial-exec")));
 
 // Engine selective: as undo, but of stores to bytes that one of these was called for in the section
-// before. Each also notes the stores. log_free: the old bytes need no log. lazy: the new ones need not
-// be durable at the commit, either; if the pool was opened without hf::selective::options::rebuild the old bytes
-// are in the log when it returns. Both do nothing outside of sections, and are left out of those of other engines.
+// before. Each also notes the stores. log_free: the old bytes need no log. lazy: the new ones need
+// not be durable at the commit, either; if the pool was opened without
+// hf::selective::options::rebuild the old bytes are in the log when it returns. Both do nothing
+// outside of sections, and are left out of those of other engines.
 int hf_selective_begin(const struct hf_txfunc* function, const void* packed_args) HF_NOEXCEPT;
 void hf_selective_commit(void) HF_NOEXCEPT;
 void hf_selective_log(const void* address, uint64_t bytes) HF_NOEXCEPT;
@@ -95,32 +97,32 @@ void hf_selective_note(const void* address, uint64_t bytes) HF_NOEXCEPT;
 void hf_log_free(const void* address, uint64_t bytes) HF_NOEXCEPT;
 void hf_lazy(const void* address, uint64_t bytes) HF_NOEXCEPT;
 
-// Engine redo: what a section stores waits in a buffer for its commit. These stand in place of accesses
-// that may reach PM. The address itself is where they lead when it is volatile memory, or was allocated by
-// the section.
+// Engine redo: what a section stores waits in a buffer for its commit. These stand in place of
+// accesses that may reach PM. The address itself is where they lead when it is volatile memory, or
+// was allocated by the section.
 int hf_redo_begin(const struct hf_txfunc* function, const void* packed_args) HF_NOEXCEPT;
 void hf_redo_note(const void* address, uint64_t bytes) HF_NOEXCEPT;
-// A section that is doomed (hf_abort_section) ends here as if it had never begun. So does one whose log
-// finds no room in the pool: commit ends the process then; commit_or_throw, for functions that may be left by an
-// exception, throws std::bad_alloc. abort: an exception leaves the section.
+// A section that is doomed (hf_abort_section) ends here as if it had never begun. So does one whose
+// log finds no room in the pool: commit ends the process then; commit_or_throw, for functions that
+// may be left by an exception, throws std::bad_alloc. abort: an exception leaves the section.
 void hf_redo_commit(void) HF_NOEXCEPT;
 void hf_redo_commit_or_throw(void);
 void hf_redo_abort(void) HF_NOEXCEPT;
-// Where to store 'bytes' bytes, all of them and before anything else is called; what stands there until
-// then says nothing. Requires: 'bytes' <= 16.
+// Where to store 'bytes' bytes, all of them and before anything else is called; what stands there
+// until then says nothing. Requires: 'bytes' <= 16.
 void* hf_redo_write(void* address, uint64_t bytes) HF_NOEXCEPT;
 // Stores bytes from volatile memory; copies, as memmove does; fills.
 void hf_redo_put(void* to, const void* from, uint64_t bytes) HF_NOEXCEPT;
 void hf_redo_copy(void* to, const void* from, uint64_t bytes) HF_NOEXCEPT;
 void hf_redo_fill(void* to, int byte, uint64_t bytes) HF_NOEXCEPT;
-// Where the bytes can be read that the section sees at 'address': before it stores anything else, and
-// at most HF_REDO_READS reads later.
+// Where the bytes can be read that the section sees at 'address': before it stores anything else,
+// and at most HF_REDO_READS reads later.
 const void* hf_redo_read(const void* address, uint64_t bytes) HF_NOEXCEPT;
 // The same up to a terminating zero, which is among them.
 const void* hf_redo_read_string(const void* address) HF_NOEXCEPT;
 #define HF_REDO_READS 8
-// The instance for sections of the function that an indirect call would reach, at 'where' in the source.
-// Ends the process when there is none: nothing of the section has happened.
+// The instance for sections of the function that an indirect call would reach, at 'where' in the
+// source. Ends the process when there is none: nothing of the section has happened.
 const void* hf_redo_callee(const void* function, const char* where) HF_NOEXCEPT;
 // What indirect calls may reach: each module tells of the functions whose addresses it takes.
 struct hf_redo_callees_row {
@@ -131,17 +133,19 @@ struct hf_redo_callees_row {
 };
 void hf_redo_register_callees(const struct hf_redo_callees_row* rows, uint64_t count) HF_NOEXCEPT;
 void hf_redo_forget_callees(const struct hf_redo_callees_row* rows, uint64_t count) HF_NOEXCEPT;
-// Says of each granule of 16 bytes whether a load of at most 16 that begins there may meet bytes in the buffer: bit
-// (address / 16) % 64 of word (address / 1024) % HF_REDO_FILTER_WORDS. 0: the bytes are read where they are. The thread's open
-// section has the words; they stay where they are until it ends.
+// Says of each granule of 16 bytes whether a load of at most 16 that begins there may meet bytes in
+// the buffer: bit (address / 16) % 64 of word (address / 1024) % HF_REDO_FILTER_WORDS. 0: the bytes
+// are read where they are. The thread's open section has the words; they stay where they are until
+// it ends.
 #define HF_REDO_FILTER_WORDS 512
 extern __thread const uint64_t* hf_redo_filter __attribute__((tls_model("initial-exec")));
 
-// Ahead of hf_clobber_log or hf_undo_log, or of a note that does for it: the bytes, all of which the section
-// will store to, are in the log, and durable when the next of those two has returned. Notes no store.
+// Ahead of hf_clobber_log or hf_undo_log, or of a note that does for it: the bytes, all of which
+// the section will store to, are in the log, and durable when the next of those two has returned.
+// Notes no store.
 void hf_log_ahead(const void* address, uint64_t bytes) HF_NOEXCEPT;
-// The note of the engine whose section is open; outside of sections it does nothing. For code that is instrumented
-// by hand: the compiler names the engine.
+// The note of the engine whose section is open; outside of sections it does nothing. For code that
+// is instrumented by hand: the compiler names the engine.
 void hf_note_store(const void* address, uint64_t bytes) HF_NOEXCEPT;
 
 // The runtime calls that a section may make; the plugin knows them by name and treats them as
@@ -151,8 +155,9 @@ void hf_free(void* block) HF_NOEXCEPT;         // takes effect at commit; null d
 void hf_adopt(void* staged_block) HF_NOEXCEPT; // a staged block becomes allocated at commit
 const void* hf_vlog_preserve(const void* volatile_bytes, size_t bytes) HF_NOEXCEPT;
 void hf_crash_point(const char* name) HF_NOEXCEPT;
-// The open section goes on, and at its end it will not have happened: what it has stored in the pool, and
-// allocated, adopted and freed there. Engine redo only; outside a section it stops the process.
+// The open section goes on, and at its end it will not have happened: what it has stored in the
+// pool, and allocated, adopted and freed there. Engine redo only; outside a section it stops the
+// process.
 void hf_abort_section(void) HF_NOEXCEPT;
 // Stops the process unless the open section works on the pool that 'address' lies in. Outside a
 // section it does nothing.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Which blocks of a pool are allocated, as the allocator's persistent state has it: for checks of a structure, and for a
-// program that does not yet believe the pointers of a pool's file.
+// Which blocks of a pool are allocated, as the allocator's persistent state has it: for checks of a
+// structure, and for a program that does not yet believe the pointers of a pool's file.
 #pragma once
 
 #include <cstddef>
@@ -24,8 +24,8 @@ alloc_account account(const pool& of);
 void for_each_block(const pool& of,
                     void (*visit)(void* context, const void* block, std::size_t bytes),
                     void* context);
-/// Bytes of the allocated block that starts at 'address', as the allocator's persistent state has it;
-/// 0 when none does. For any address.
+/// Bytes of the allocated block that starts at 'address', as the allocator's persistent state has
+/// it; 0 when none does. For any address.
 std::size_t block_bytes(const pool& of, const void* address) noexcept;
 /// Whether the allocator's persistent state is one of blocks that do not overlap, and nothing else:
 /// what a program asks before it believes pointers of a pool's file (block_bytes says to what).

@@ -44,7 +44,8 @@ public:
     virtual ~program() = default;
     /// How its pool is opened. Small pools are explored faster: 64 KiB is enough for most.
     virtual open_options options() const = 0;
-    /// How the pool is made that setup() fills, where that differs: by an older program, of another layout.
+    /// How the pool is made that setup() fills, where that differs: by an older program, of another
+    /// layout.
     virtual open_options made_with() const { return options(); }
     /// Fills the pool; failures in here are not explored.
     virtual void setup(pool&) {}

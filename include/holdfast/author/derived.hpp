@@ -1,23 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What follows from a structure's links: parents, heights, a count. A type says so once. From that, with engine
-// selective, the compiler takes the members' plain stores for lazy ones (hf::lazy), and this header makes the
-// function that finds the members again after a crash.
+// What follows from a structure's links: parents, heights, a count. A type says so once. From that,
+// with engine selective, the compiler takes the members' plain stores for lazy ones (hf::lazy), and
+// this header makes the function that finds the members again after a crash.
 //
 //   struct node { node *left, *right, *parent; long height; };
 //   struct tree { node* top; unsigned long count; };
 //   long height_of(const node& n); // from those of n.left and n.right
 //
 //   using recovery = hf::derived::recovery<
-//       hf::derived::links<&tree::top, &node::left, &node::right>, hf::derived::parent<&node::parent>,
-//       hf::derived::value<&node::height, height_of>, hf::derived::count<&tree::count>>;
+//       hf::derived::links<&tree::top, &node::left, &node::right>,
+//       hf::derived::parent<&node::parent>, hf::derived::value<&node::height, height_of>,
+//       hf::derived::count<&tree::count>>;
 //   options.engines = {hf::selective::engine({.rebuild = recovery::rebuild})};
 //
-//   (1) A member is found again from links alone, and from members that are found before it: parents from the
-//       top down, then values, those of a node's children before its own, then counts.
-//   (2) rebuild() stores lazily what it has found, in one section, and to no link: cut short, it is run again.
+//   (1) A member is found again from links alone, and from members that are found before it:
+//       parents from the top down, then values, those of a node's children before its own, then
+//       counts.
+//   (2) rebuild() stores lazily what it has found, in one section, and to no link: cut short, it is
+//       run again.
 //
-// Source: SLPMT IV-B, pattern 2. Differs: not from one transaction's records but from the structure, since
+// Source: SLPMT IV-B, pattern 2. Differs: not from one transaction's records but from the
+//           structure, since
 // whichever sections are durable, their links are; docs/guide/selective-logging.md.
 #pragma once
 
@@ -31,8 +35,8 @@
 #include <type_traits>
 #include <vector>
 
-/// Tells the compiler of a member whose stores are lazy; no such function is ever called. 'next' is one object
-/// behind the member's.
+/// Tells the compiler of a member whose stores are lazy; no such function is ever called. 'next' is
+/// one object behind the member's.
 extern "C" void hf_derived_member(const void* next, const void* member,
                                   unsigned long bytes) noexcept;
 
@@ -55,7 +59,8 @@ template <auto Member> [[gnu::used]] void declare(object_of<Member>* at) noexcep
         hf_derived_member(at + 1, std::addressof(at->*Member), sizeof(type_of<Member>));
 }
 
-/// Whether there may be lazy stores in it: it is open with engine selective, and is refused without when it has had any.
+/// Whether there may be lazy stores in it: it is open with engine selective, and is refused without
+/// when it has had any.
 bool may_have_lazy(const pool& in) noexcept;
 
 /// Whether this translation unit is built relocatable.
@@ -65,8 +70,8 @@ static constexpr bool relocatable = true;
 static constexpr bool relocatable = false;
 #endif
 
-/// A section of engine selective that calls of hf_lazy() come in; 'first' is in its pool. In a relocated one only
-/// relocatable code may store.
+/// A section of engine selective that calls of hf_lazy() come in; 'first' is in its pool. In a
+/// relocated one only relocatable code may store.
 class finding {
 public:
     finding(const void* first, bool is_relocatable) noexcept;
@@ -95,8 +100,8 @@ template <class Link, class F> void each_target(const Link& link, F f) {
 }
 } // namespace detail
 
-/// The member of a root that leads to its nodes, and the members of a node that lead to further ones: pointers,
-/// or arrays of them. By them, each node is reached in one way.
+/// The member of a root that leads to its nodes, and the members of a node that lead to further
+/// ones: pointers, or arrays of them. By them, each node is reached in one way.
 template <auto Top, auto... Links> struct links {
     using root = detail::object_of<Top>;
     using node = std::remove_pointer_t<std::remove_all_extents_t<detail::type_of<Top>>>;
@@ -104,7 +109,8 @@ template <auto Top, auto... Links> struct links {
     static constexpr bool have = (detail::same<Top, Member> || ... || detail::same<Links, Member>);
 
     /// All nodes, each behind the one above it.
-    /// Errors: std::length_error if there are more than would fit into 'in': links lead in a circle.
+    /// Errors: std::length_error if there are more than would fit into 'in': links lead in a
+    ///           circle.
     static std::vector<detail::visited<node>> nodes_of(const pool& in, const root& of) {
         std::vector<detail::visited<node>> found;
         const auto add = [&](node* above) {
@@ -129,7 +135,8 @@ template <auto Member> struct parent {
     }
 };
 
-/// A node's member that is Of(node), which reads the node's parents, and such members of the nodes below it.
+/// A node's member that is Of(node), which reads the node's parents, and such members of the nodes
+/// below it.
 template <auto Member, auto Of> struct value {
     static constexpr auto member = Member;
     template <class Node, class Put> static void up(detail::visited<Node> v, Put put) {
@@ -146,18 +153,20 @@ template <auto Member> struct count {
     }
 };
 
-/// What no node's neighbours say by themselves: Find(root) stores it by hf::lazy() when all other members are found, in
-/// the same section.
+/// What no node's neighbours say by themselves: Find(root) stores it by hf::lazy() when all other
+/// members are found, in the same section.
 template <auto Find> struct also {
     template <class Root> static void rest(Root& root) { Find(root); }
 };
 
-/// A structure's links, and what follows from them. The compiler sees that where a translation unit uses
-/// rebuild() or holds(); elsewhere the members' stores are stores like any other, which is right, too.
+/// A structure's links, and what follows from them. The compiler sees that where a translation unit
+/// uses rebuild() or holds(); elsewhere the members' stores are stores like any other, which is
+/// right, too.
 ///
-/// Requires: whenever a section ends, the members say what follows. Stores to them name them (n->parent = p).
-/// Source:   the header's. 'Selective' keeps apart what translation units built for different engines make of one type:
-///           the linker takes either's function for both.
+/// Requires: whenever a section ends, the members say what follows. Stores to them name them
+///           (n->parent = p).
+/// Source:   the header's. 'Selective' keeps apart what translation units built for different
+///           engines make of one type: the linker takes either's function for both.
 template <bool Selective, class Links, class... Members> class recovery_for {
     template <class Member> static constexpr bool is_link() {
         if constexpr (requires { Member::member; }) return Links::template have<Member::member>;
@@ -171,32 +180,34 @@ public:
 
     /// Finds the members again, of the pool's root: for selective::options::rebuild.
     ///
-    /// Errors: those of rebuild_of(); std::logic_error where the pool's root is of another type, or there is no room
-    ///         for one: a structure inside a larger root is rebuild_of()'s.
+    /// Errors: those of rebuild_of(); std::logic_error where the pool's root is of another type, or
+    ///         there is no room for one: a structure inside a larger root is rebuild_of()'s.
     static void rebuild(pool& in) {
         if (!detail::may_have_lazy(in)) return;
         root* const of = in.root<root>();
         if (of == nullptr) detail::root_of_another_type();
         rebuild_of(in, *of);
     }
-    /// The same, of a structure anywhere in the pool. The translation unit that calls it may be built for any engine,
-    /// or for none: what counts is which engine the pool is open with.
+    /// The same, of a structure anywhere in the pool. The translation unit that calls it may be
+    /// built for any engine, or for none: what counts is which engine the pool is open with.
     ///
     /// Requires: nobody else has the structure. Links are trusted, as by every operation.
     /// Cost:     O(nodes), and 16 bytes of volatile memory for each.
-    /// Ordering: 2 points; where the pool is open without engine selective, and nothing is lazy, it does nothing.
+    /// Ordering: 2 points; where the pool is open without engine selective, and nothing is lazy, it
+    ///           does nothing.
     /// Crash:    members are as before, or found; run it again.
-    /// Errors:   std::length_error where links lead in a circle, std::bad_alloc; std::logic_error where there is an
-    ///           'also' and the translation unit is not built for engine selective: hf::lazy() is nothing there. Nothing
-    ///           is stored then.
+    /// Errors:   std::length_error where links lead in a circle, std::bad_alloc; std::logic_error
+    ///           where there is an 'also' and the translation unit is not built for engine
+    ///           selective: hf::lazy() is nothing there. Nothing is stored then.
     static void rebuild_of(pool& in, root& of) {
         if (!detail::may_have_lazy(in)) return;
         if constexpr (!Selective && (calls_rest<Members>() || ...))
             detail::rest_of_another_engine();
         const auto nodes = Links::nodes_of(in, of);
         const detail::finding section(std::addressof(of), detail::relocatable);
-        // Also what is right already: by the caches of a process that was killed, perhaps, and not yet durable. By the
-        // function itself, since lazy() is nothing in translation units of other engines.
+        // Also what is right already: by the caches of a process that was killed, perhaps, and not
+        // yet durable. By the function itself, since lazy() is nothing in translation units of
+        // other engines.
         find(nodes, of, [](auto& place, auto found) {
             hf_lazy(std::addressof(place), sizeof place);
             place = found;

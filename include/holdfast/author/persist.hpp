@@ -36,8 +36,8 @@ namespace detail {
 extern constinit thread_local counters events __attribute__((tls_model("initial-exec")));
 }
 inline counters& thread_counters() noexcept { return detail::events; }
-/// From here on the calling thread's events belong to process_counters, also when it has ended; unless
-/// there is no memory to note it.
+/// From here on the calling thread's events belong to process_counters, also when it has ended;
+/// unless there is no memory to note it.
 void count_this_thread() noexcept;
 /// The events of all threads that are counted; those of the moment may be missing.
 counters process_counters() noexcept;

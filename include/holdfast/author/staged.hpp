@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A block that is filled before the section that adopts it: the section logs a pointer, and not the bytes.
+// A block that is filled before the section that adopts it: the section logs a pointer, and not the
+// bytes.
 //
 //     auto text = hf::staged::in(pool, bytes);            // reserved
 //     std::memcpy(text->get(), from, bytes);              // plain stores, outside of sections
@@ -19,23 +20,25 @@ namespace hf {
 
 class pool;
 
-/// Owns a staged block as a std::unique_ptr owns an object, and gives it back unless it was released. A crash gives it
-/// back, too: nothing leaks.
+/// Owns a staged block as a std::unique_ptr owns an object, and gives it back unless it was
+/// released. A crash gives it back, too: nothing leaks.
 ///
-/// Requires: one thread stages a block, adopts it and gives it back, with at most 16 at a time; no section is open on it
-///           except for adopt(). A block that a section has adopted is released before its owner ends, and one that is
-///           not released is given back before the pool is closed. A call in an open section ends the process with a
-///           message.
-/// Forks:    in a child of fork() the block is its parent's: to end an owner, or to reset it, does nothing there.
+/// Requires: one thread stages a block, adopts it and gives it back, with at most 16 at a time; no
+///           section is open on it except for adopt(). A block that a section has adopted is
+///           released before its owner ends, and one that is not released is given back before the
+///           pool is closed. A call in an open section ends the process with a message.
+/// Forks:    in a child of fork() the block is its parent's: to end an owner, or to reset it, does
+///           nothing there.
 class staged {
 public:
     /// Reserves a block.
     ///
     /// Ordering: 0 points.
-    /// Errors:   pool_full, io_error (the disk failed while the pool grew), limit_reached, permission, in_use.
+    /// Errors:   pool_full, io_error (the disk failed while the pool grew), limit_reached,
+    ///           permission, in_use.
     static result<staged> in(pool& where, std::size_t bytes);
-    /// The same for code that has no pool at hand but an address in it: structures. Empty when the pool is full, or 16
-    /// blocks are staged.
+    /// The same for code that has no pool at hand but an address in it: structures. Empty when the
+    /// pool is full, or 16 blocks are staged.
     static staged near(const void* in_pool, std::size_t bytes) noexcept;
 
     /// Owns nothing.
@@ -67,29 +70,31 @@ public:
     static void adopt(void* staged_block) noexcept { hf_adopt(staged_block); }
 
     /// Copies into a staged block so that the next persist() makes it durable, whatever range that
-    /// names: non-temporally in the ADR domain, where a large value would otherwise pass through the
-    /// caches only to be flushed again.
+    /// names: non-temporally in the ADR domain, where a large value would otherwise pass through
+    /// the caches only to be flushed again.
     ///
-    /// Ordering: 0 points; elsewhere than in a block that this thread has staged since its last section, as copy_words.
+    /// Ordering: 0 points; elsewhere than in a block that this thread has staged since its last
+    ///           section, as copy_words.
     static void copy(pool& where, void* to, const void* from, std::size_t bytes) noexcept;
-    /// Makes staged bytes durable (1 ordering point in pmem modes, none in process mode). Call it after
-    /// filling a block and before the section that adopts it.
+    /// Makes staged bytes durable (1 ordering point in pmem modes, none in process mode). Call it
+    /// after filling a block and before the section that adopts it.
     static void persist(pool& where, const void* bytes, std::size_t count) noexcept;
-    /// Copies whole words to a staged block, or to bytes of the pool that nobody can reach yet, for the
-    /// section that begins next on this thread: they are durable before it stores anything in place.
-    /// Unlike copy() it wants no persist(); the section's log gets 40 bytes with their sum.
+    /// Copies whole words to a staged block, or to bytes of the pool that nobody can reach yet, for
+    /// the section that begins next on this thread: they are durable before it stores anything in
+    /// place. Unlike copy() it wants no persist(); the section's log gets 40 bytes with their sum.
     ///
     /// Requires: 'to' and 'bytes' are multiples of 8.
-    /// Ordering: 0 points in a block that this thread has staged since its last section. Elsewhere logs may still need
-    ///           the bytes: a section of any thread whose mark is due, and that might be re-executed, or replayed over
-    ///           them, is made final first, as by hf::settle. That is 1 point, of engine redo 2; where no mark is due 0.
+    /// Ordering: 0 points in a block that this thread has staged since its last section. Elsewhere
+    ///           logs may still need the bytes: a section of any thread whose mark is due, and that
+    ///           might be re-executed, or replayed over them, is made final first, as by
+    ///           hf::settle. That is 1 point, of engine redo 2; where no mark is due 0.
     /// Crash:    the section is re-executed only when the bytes were durable with its log.
     static void copy_words(void* to, const void* from, std::size_t bytes) noexcept;
-    /// The same for bytes that were stored at 'at' already: relocatable code stores pointers in place,
-    /// in their canonical form.
+    /// The same for bytes that were stored at 'at' already: relocatable code stores pointers in
+    /// place, in their canonical form.
     ///
-    /// Requires: they lie in a block that this thread has staged since its last section. Elsewhere it comes too late to
-    ///           settle what logs have of them, and ends the process.
+    /// Requires: they lie in a block that this thread has staged since its last section. Elsewhere
+    ///           it comes too late to settle what logs have of them, and ends the process.
     static void note_written(const void* at, std::size_t bytes) noexcept;
 
 private:

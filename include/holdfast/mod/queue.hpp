@@ -276,9 +276,10 @@ private:
 
 /// A named queue in a pool: a handle, cheap to copy, that lives no longer than the pool is open.
 ///
-/// A batch, which update() gives to its function, has push, pop, clear and all that reads; what it changes is
-/// committed together. A version, which snapshot() returns, is a value: push, pop and clear return another
-/// version and leave this one as it is, at no ordering point; it has all that reads.
+/// A batch, which update() gives to its function, has push, pop, clear and all that reads; what it
+/// changes is committed together. A version, which snapshot() returns, is a value: push, pop and
+/// clear return another version and leave this one as it is, at no ordering point; it has all that
+/// reads.
 ///
 /// Threads:  one that reads through handles, or any number while none writes. Writers wait for each
 ///           other. snapshot() at any time.
@@ -292,16 +293,18 @@ public:
     /// How elements are given and read: a const reference, or a std::string_view.
     using typename common::view;
 
-    /// result<queue> open(const pool& in, const place& at): the queue of this name, made when it is missing.
+    /// result<queue> open(const pool& in, const place& at): the queue of this name, made when it is
+    /// missing.
     ///
     /// Ordering: 0 points; when it is made 4 at most.
-    /// Errors:   wrong_layout (another structure, or elements of another size), pool_full, limit_reached,
-    ///           bad_argument.
+    /// Errors:   wrong_layout (another structure, or elements of another size), pool_full,
+    ///           limit_reached, bad_argument.
     using common::open;
 
     /// status push(view value): adds an element.
     ///
-    /// Cost:     one line; every 7th time two more, every 98th two more still (of elements of 8 bytes).
+    /// Cost:     one line; every 7th time two more, every 98th two more still (of elements of 8
+    ///           bytes).
     /// Ordering: 1 point, 2 with durability::on_return.
     /// Crash:    the queue before the call or after it, never between.
     /// Errors:   pool_full; the queue is unchanged.
@@ -322,19 +325,22 @@ public:
     /// Crash:    all of them or none.
     /// Errors:   pool_full; the queue is unchanged.
     using common::update;
-    /// version snapshot() const: the queue as it is now, kept. Cost: O(1). Ordering: 0. Threads: any; it never
-    /// waits.
+    /// version snapshot() const: the queue as it is now, kept. Cost: O(1). Ordering: 0. Threads:
+    /// any; it never waits.
     using common::snapshot;
-    /// status commit(const version& next): makes 'next' the queue, if what it was derived from is still current.
+    /// status commit(const version& next): makes 'next' the queue, if what it was derived from is
+    /// still current.
     ///
     /// Ordering: 1 point, 2 with durability::on_return.
     /// Crash:    the queue before the call or after it.
     /// Errors:   conflict (another commit came first), pool_full; the queue is unchanged.
     using common::commit;
-    /// void refresh() const: in a process that reads beside a writer (open_options::shared) reads see the queue
-    /// of now from here on, and what was read before is invalid. Elsewhere it does nothing.
+    /// void refresh() const: in a process that reads beside a writer (open_options::shared) reads
+    /// see the queue of now from here on, and what was read before is invalid. Elsewhere it does
+    /// nothing.
     using common::refresh;
-    /// durability when_durable() const, void set_durability(durability): by_next_section to begin with.
+    /// durability when_durable() const, void set_durability(durability): by_next_section to begin
+    /// with.
     using common::set_durability;
     using common::when_durable;
 
@@ -346,12 +352,12 @@ public:
     /// std::size_t size() const, bool empty() const. Cost: O(1). Ordering: 0, as all that reads.
     using common::empty;
     using common::size;
-    /// The oldest element and the newest one: a copy, or a std::string_view of one that is valid until the next
-    /// update. Cost: O(1), of front O(log n). Requires: not empty.
+    /// The oldest element and the newest one: a copy, or a std::string_view of one that is valid
+    /// until the next update. Cost: O(1), of front O(log n). Requires: not empty.
     using common::back;
     using common::front;
-    /// iterator begin() const, end() const: all elements in the order in which they would be popped. Cost: a step
-    /// is O(1).
+    /// iterator begin() const, end() const: all elements in the order in which they would be
+    /// popped. Cost: a step is O(1).
     using common::begin;
     using common::end;
 

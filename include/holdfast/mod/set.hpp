@@ -18,9 +18,10 @@ namespace hf::mod {
 
 /// A named set in a pool: a handle, cheap to copy, that lives no longer than the pool is open.
 ///
-/// A batch, which update() gives to its function, has insert, erase, clear and all that reads; what it changes
-/// is committed together. A version, which snapshot() returns, is a value: it has the same updates, which
-/// return another version and leave this one as it is, at no ordering point, and all that reads.
+/// A batch, which update() gives to its function, has insert, erase, clear and all that reads; what
+/// it changes is committed together. A version, which snapshot() returns, is a value: it has the
+/// same updates, which return another version and leave this one as it is, at no ordering point,
+/// and all that reads.
 ///
 /// Threads:  as map.
 template <element Key, class Hash = hash<Key>, class Equal = equal_to<Key>>
@@ -37,11 +38,12 @@ public:
     /// How keys are given and read: a const reference, or a std::string_view.
     using typename common::key_view;
 
-    /// result<set> open(const pool& in, const place& at): the set of this name, made when it is missing.
+    /// result<set> open(const pool& in, const place& at): the set of this name, made when it is
+    /// missing.
     ///
     /// Ordering: 0 points; when it is made 4 at most.
-    /// Errors:   wrong_layout (another structure, other sizes of keys, another identity of the hash),
-    ///           pool_full, limit_reached, bad_argument.
+    /// Errors:   wrong_layout (another structure, other sizes of keys, another identity of the
+    ///           hash), pool_full, limit_reached, bad_argument.
     using common::open;
 
     /// result<bool> insert(key_view key): inserts the key unless it is there. Whether it is new.
@@ -53,31 +55,35 @@ public:
     /// Threads:  writers wait for each other.
     /// Source:   MOD §4.3.1, Fig. 8a-b.
     using common::insert;
-    /// result<bool> erase(key): erases the key. Whether it was there. Otherwise as insert; 0 points when it was
-    /// not there.
+    /// result<bool> erase(key): erases the key. Whether it was there. Otherwise as insert; 0 points
+    /// when it was not there.
     using common::erase;
     /// status clear(): erases all. Cost: O(1) new nodes. Otherwise as update.
     using common::clear;
 
-    /// status update(change): several updates as one. change(batch&) may return false: then nothing is changed.
+    /// status update(change): several updates as one. change(batch&) may return false: then nothing
+    /// is changed.
     ///
     /// Ordering: 1 point, 2 with durability::on_return; 0 when nothing was changed.
     /// Crash:    all of them or none.
     /// Errors:   pool_full; the set is unchanged.
     using common::update;
-    /// version snapshot() const: the set as it is now, kept. Cost: O(1). Ordering: 0. Threads: any; it never
-    /// waits.
+    /// version snapshot() const: the set as it is now, kept. Cost: O(1). Ordering: 0. Threads: any;
+    /// it never waits.
     using common::snapshot;
-    /// status commit(const version& next): makes 'next' the set, if what it was derived from is still current.
+    /// status commit(const version& next): makes 'next' the set, if what it was derived from is
+    /// still current.
     ///
     /// Ordering: 1 point, 2 with durability::on_return.
     /// Crash:    the set before the call or after it.
     /// Errors:   conflict (another commit came first), pool_full; the set is unchanged.
     using common::commit;
-    /// void refresh() const: in a process that reads beside a writer (open_options::shared) reads see the set of
-    /// now from here on, and what was read before is invalid. Elsewhere it does nothing.
+    /// void refresh() const: in a process that reads beside a writer (open_options::shared) reads
+    /// see the set of now from here on, and what was read before is invalid. Elsewhere it does
+    /// nothing.
     using common::refresh;
-    /// durability when_durable() const, void set_durability(durability): by_next_section to begin with.
+    /// durability when_durable() const, void set_durability(durability): by_next_section to begin
+    /// with.
     using common::set_durability;
     using common::when_durable;
 
@@ -89,15 +95,16 @@ public:
     /// std::size_t size() const, bool empty() const. Cost: O(1). Ordering: 0, as all that reads.
     using common::empty;
     using common::size;
-    /// iterator find(key) const: the key's entry, or end(). bool contains(key) const. std::size_t count(key)
-    /// const: 1 or 0. Beside keys they take what the hash and the comparison take (is_transparent in both). So
-    /// does erase.
+    /// iterator find(key) const: the key's entry, or end(). bool contains(key) const. std::size_t
+    /// count(key) const: 1 or 0. Beside keys they take what the hash and the comparison take
+    /// (is_transparent in both). So does erase.
     ///
     /// Cost: O(log16 n) lines.
     using common::contains;
     using common::count;
     using common::find;
-    /// iterator begin() const, end() const: all keys, in the order of hashes. Cost: a step is O(1) on average.
+    /// iterator begin() const, end() const: all keys, in the order of hashes. Cost: a step is O(1)
+    /// on average.
     using common::begin;
     using common::cbegin;
     using common::cend;

@@ -138,9 +138,10 @@ private:
 
 /// A named stack in a pool: a handle, cheap to copy, that lives no longer than the pool is open.
 ///
-/// A batch, which update() gives to its function, has push, pop, clear and all that reads; what it changes is
-/// committed together. A version, which snapshot() returns, is a value: push, pop and clear return another
-/// version and leave this one as it is, at no ordering point; it has all that reads.
+/// A batch, which update() gives to its function, has push, pop, clear and all that reads; what it
+/// changes is committed together. A version, which snapshot() returns, is a value: push, pop and
+/// clear return another version and leave this one as it is, at no ordering point; it has all that
+/// reads.
 ///
 /// Threads:  one that reads through handles, or any number while none writes. Writers wait for each
 ///           other. snapshot() at any time.
@@ -154,11 +155,12 @@ public:
     /// How elements are given and read: a const reference, or a std::string_view.
     using typename common::view;
 
-    /// result<stack> open(const pool& in, const place& at): the stack of this name, made when it is missing.
+    /// result<stack> open(const pool& in, const place& at): the stack of this name, made when it is
+    /// missing.
     ///
     /// Ordering: 0 points; when it is made 4 at most.
-    /// Errors:   wrong_layout (another structure, or elements of another size), pool_full, limit_reached,
-    ///           bad_argument.
+    /// Errors:   wrong_layout (another structure, or elements of another size), pool_full,
+    ///           limit_reached, bad_argument.
     using common::open;
 
     /// status push(view value): adds an element.
@@ -172,8 +174,8 @@ public:
     /// result<T> pop(): removes the newest element and returns it.
     ///
     /// Cost:     no new node; of strings one line.
-    /// Errors:   not_found: the stack is empty; pool_full: a stack of strings, when no line is left to give the
-    ///           string back with.
+    /// Errors:   not_found: the stack is empty; pool_full: a stack of strings, when no line is left
+    ///           to give the string back with.
     /// Otherwise as push.
     using common::pop;
     /// status clear(): erases all. Cost: O(1) new nodes. Otherwise as push.
@@ -185,19 +187,22 @@ public:
     /// Crash:    all of them or none.
     /// Errors:   pool_full; the stack is unchanged.
     using common::update;
-    /// version snapshot() const: the stack as it is now, kept. Cost: O(1). Ordering: 0. Threads: any; it never
-    /// waits.
+    /// version snapshot() const: the stack as it is now, kept. Cost: O(1). Ordering: 0. Threads:
+    /// any; it never waits.
     using common::snapshot;
-    /// status commit(const version& next): makes 'next' the stack, if what it was derived from is still current.
+    /// status commit(const version& next): makes 'next' the stack, if what it was derived from is
+    /// still current.
     ///
     /// Ordering: 1 point, 2 with durability::on_return.
     /// Crash:    the stack before the call or after it.
     /// Errors:   conflict (another commit came first), pool_full; the stack is unchanged.
     using common::commit;
-    /// void refresh() const: in a process that reads beside a writer (open_options::shared) reads see the stack
-    /// of now from here on, and what was read before is invalid. Elsewhere it does nothing.
+    /// void refresh() const: in a process that reads beside a writer (open_options::shared) reads
+    /// see the stack of now from here on, and what was read before is invalid. Elsewhere it does
+    /// nothing.
     using common::refresh;
-    /// durability when_durable() const, void set_durability(durability): by_next_section to begin with.
+    /// durability when_durable() const, void set_durability(durability): by_next_section to begin
+    /// with.
     using common::set_durability;
     using common::when_durable;
 
@@ -209,11 +214,12 @@ public:
     /// std::size_t size() const, bool empty() const. Cost: O(1). Ordering: 0, as all that reads.
     using common::empty;
     using common::size;
-    /// The newest element: a copy, or a std::string_view of one that is valid until the next update. Cost: O(1).
+    /// The newest element: a copy, or a std::string_view of one that is valid until the next
+    /// update. Cost: O(1).
     /// Requires: not empty.
     using common::top;
-    /// iterator begin() const, end() const: all elements in the order in which they would be popped. Cost: a step
-    /// is O(1).
+    /// iterator begin() const, end() const: all elements in the order in which they would be
+    /// popped. Cost: a step is O(1).
     using common::begin;
     using common::end;
 

@@ -369,10 +369,10 @@ public:
 
 /// A named vector in a pool: a handle, cheap to copy, that lives no longer than the pool is open.
 ///
-/// A batch, which update() gives to its function, has the updates and all that reads; what it changes is
-/// committed together. A version, which snapshot() returns, is a value: it has the same updates, which return
-/// another version and leave this one as it is, at no ordering point, and all that reads. In both an index that
-/// is no element's ends the program.
+/// A batch, which update() gives to its function, has the updates and all that reads; what it
+/// changes is committed together. A version, which snapshot() returns, is a value: it has the same
+/// updates, which return another version and leave this one as it is, at no ordering point, and all
+/// that reads. In both an index that is no element's ends the program.
 ///
 /// Threads: one that reads through handles, or any number while none writes. Writers wait for each
 ///          other. snapshot() at any time.
@@ -420,10 +420,10 @@ public:
     }
     /// Two elements change places.
     ///
-    /// Cost:     as set; elements of 1, 2, 4 or 8 bytes three lines, unless somebody holds a version, nodes
-    ///           are shared or another vector's elements change places just now.
-    /// Ordering: as set. In three lines 1 point, and durable on return; 2 when this thread's last update of the
-    ///           store is not.
+    /// Cost:     as set; elements of 1, 2, 4 or 8 bytes three lines, unless somebody holds a
+    ///           version, nodes are shared or another vector's elements change places just now.
+    /// Ordering: as set. In three lines 1 point, and durable on return; 2 when this thread's last
+    ///           update of the store is not.
     /// Otherwise as set. Differs from the paper: root::writing::exchange.
     status swap(size_type i, size_type j) {
         auto writing = this->root_->write();
@@ -498,19 +498,22 @@ public:
     /// status clear(): erases all. Cost: O(1) new nodes. Otherwise as set.
     using handle::clear;
 
-    /// version snapshot() const: the vector as it is now, kept. Cost: O(1). Ordering: 0. Threads: any; it never
-    /// waits.
+    /// version snapshot() const: the vector as it is now, kept. Cost: O(1). Ordering: 0. Threads:
+    /// any; it never waits.
     using handle::snapshot;
-    /// status commit(const version& next): makes 'next' the vector, if what it was derived from is still current.
+    /// status commit(const version& next): makes 'next' the vector, if what it was derived from is
+    /// still current.
     ///
     /// Ordering: 1 point, 2 with durability::on_return.
     /// Crash:    the vector before the call or after it.
     /// Errors:   conflict (another commit came first), pool_full; the vector is unchanged.
     using handle::commit;
-    /// void refresh() const: in a process that reads beside a writer (open_options::shared) reads see the vector
-    /// of now from here on, and what was read before is invalid. Elsewhere it does nothing.
+    /// void refresh() const: in a process that reads beside a writer (open_options::shared) reads
+    /// see the vector of now from here on, and what was read before is invalid. Elsewhere it does
+    /// nothing.
     using handle::refresh;
-    /// durability when_durable() const, void set_durability(durability): by_next_section to begin with.
+    /// durability when_durable() const, void set_durability(durability): by_next_section to begin
+    /// with.
     using handle::set_durability;
     using handle::when_durable;
 
@@ -522,16 +525,16 @@ public:
     /// std::size_t size() const, bool empty() const. Cost: O(1). Ordering: 0, as all that reads.
     using reading::empty;
     using reading::size;
-    /// view operator[](index) const, front() const, back() const: the element. Cost: O(log16 n). Requires: it is
-    /// there.
+    /// view operator[](index) const, front() const, back() const: the element. Cost: O(log16 n).
+    /// Requires: it is there.
     using reading::back;
     using reading::front;
     using reading::operator[];
-    /// at(index) const: const T*, or std::optional<std::string_view>; false when there is no element of this
-    /// index.
+    /// at(index) const: const T*, or std::optional<std::string_view>; false when there is no
+    /// element of this index.
     using reading::at;
-    /// iterator begin() const, end() const: random access. Cost: a step is O(1), but O(log16 n) from leaf to
-    /// leaf.
+    /// iterator begin() const, end() const: random access. Cost: a step is O(1), but O(log16 n)
+    /// from leaf to leaf.
     using reading::begin;
     using reading::cbegin;
     using reading::cend;

@@ -11,11 +11,12 @@
 
 namespace hf::simpo {
 
-/// `N` numbers, zero to begin with. An index is below N: one beyond changes nothing, and reads as zero.
+/// `N` numbers, zero to begin with. An index is below N: one beyond changes nothing, and reads as
+/// zero.
 ///
-/// As a persistent class its members are called by a handle, hf::simpo::object: a function that returns nothing
-/// is deferred (defer<&array::set>, 0 ordering points) or called, the others are called (1 point; const ones
-/// without pending calls 0).
+/// As a persistent class its members are called by a handle, hf::simpo::object: a function that
+/// returns nothing is deferred (defer<&array::set>, 0 ordering points) or called, the others are
+/// called (1 point; const ones without pending calls 0).
 /// Errors: none; crash, and durability, as object::defer and object::call say.
 template <class T, std::size_t N>
     requires stored<T, N> && std::is_arithmetic_v<T>

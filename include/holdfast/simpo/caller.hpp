@@ -6,11 +6,12 @@
 //     auto total = me->call<&row::take>(17, 10);       // after a crash the same line answers the same,
 //     auto again = me->call<&row::take>(17, 10);       // and takes nothing a second time
 //
-// 'caller' is for who may have to repeat a call because its answer was lost: a client with numbers of its own.
-// 'retraced' is for a deterministic program that a crash ended, and that is run again from its beginning.
+// 'caller' is for who may have to repeat a call because its answer was lost: a client with numbers
+// of its own. 'retraced' is for a deterministic program that a crash ended, and that is run again
+// from its beginning.
 //
-// (1) What is kept of a caller is part of the object, in its copies and in its log: no crash, checkpoint or
-//     truncation parts them.
+// (1) What is kept of a caller is part of the object, in its copies and in its log: no crash,
+//     checkpoint or truncation parts them.
 // (2) A call is made if its number is greater than the last one made of its caller.
 #pragma once
 
@@ -55,8 +56,8 @@ template <class... P> inline constexpr bool any_padded<packed<P...>> = (is_padde
 
 /// A handle on an object as one caller uses it. Copies are handles on the same one.
 ///
-/// Threads:  one at a time for each identifier: its calls are logged in the order of their numbers. Any number of
-///           identifiers at once.
+/// Threads:  one at a time for each identifier: its calls are logged in the order of their numbers.
+///           Any number of identifiers at once.
 /// Requires: the caller is not dismissed, and the object not destroyed.
 /// Source:   SIMPO §3.1.2, 'potid', and §3.3.2. Differs: src/simpo/README.md.
 template <class T> class caller {
@@ -72,21 +73,24 @@ public:
         if (status s = detail::add_caller(on.internals(), id); !s.ok()) return s;
         return caller(on, id);
     }
-    /// Forgets the caller and its results; there is room for another one. Nothing would tell a call of it that
-    /// comes again from a new one.
+    /// Forgets the caller and its results; there is room for another one. Nothing would tell a call
+    /// of it that comes again from a new one.
     ///
     /// Ordering: 1 point. Crash: it is known or not; durable on return. Errors: not_found.
     static status dismiss(object<T> on, std::uint64_t id) {
         return detail::dismiss(on.internals(), id);
     }
 
-    /// The number of its last call that was made, which survives; 0 before the first. After a crash the caller
-    /// repeats what it called behind that. Commits the group. Errors: not_found: it was dismissed.
+    /// The number of its last call that was made, which survives; 0 before the first. After a crash
+    /// the caller repeats what it called behind that. Commits the group. Errors: not_found: it was
+    /// dismissed.
     result<std::uint64_t> last() const { return detail::last_of(on_.internals(), id_); }
 
-    /// As object::defer, of its call `number`. It is not made where its number is not greater than the last one's.
+    /// As object::defer, of its call `number`. It is not made where its number is not greater than
+    /// the last one's.
     ///
-    /// Crash:    lost, unless its group was committed since: its caller repeats all calls behind last().
+    /// Crash:    lost, unless its group was committed since: its caller repeats all calls behind
+    ///           last().
     template <auto F, class... Args> void defer(std::uint64_t number, Args&&... args) {
         using traits = detail::member_function<decltype(F)>;
         check<F>();
@@ -97,16 +101,18 @@ public:
         detail::defer_once(on_.internals(), detail::registered<T, F>::entry, {id_, number},
                            words.data());
     }
-    /// As object::call, of its call `number`: made now, or, if it was made before, answered as it was then. A
-    /// const F is logged, too. A `status` where F returns nothing, a result<R> else.
+    /// As object::call, of its call `number`: made now, or, if it was made before, answered as it
+    /// was then. A const F is logged, too. A `status` where F returns nothing, a result<R> else.
     ///
     /// Requires: no argument has padding, or its bytes are the same each time: they are compared.
     /// Ordering: 1 point; if it was made before, 1 where calls are pending, else 0.
-    /// Crash:    all of the group, this call and its kept result included, or nothing of it; durable on return.
+    /// Crash:    all of the group, this call and its kept result included, or nothing of it;
+    ///           durable on return.
     /// Errors:   not_found: it was made, and its result is no longer among those that are kept
-    ///           (object_options::results), or it was a deferred one; or the caller was dismissed. bad_argument: it
-    ///           was made, and was a call of another function, or with other arguments; or its result is larger
-    ///           than object_options::result_bytes. Nothing is logged then.
+    ///           (object_options::results), or it was a deferred one; or the caller was dismissed.
+    ///           bad_argument: it was made, and was a call of another function, or with other
+    ///           arguments; or its result is larger than object_options::result_bytes. Nothing is
+    ///           logged then.
     template <auto F, class... Args> auto call(std::uint64_t number, Args&&... args) {
         return call_in<F>(false, number, std::forward<Args>(args)...);
     }
@@ -152,13 +158,16 @@ private:
     std::uint64_t id_;
 };
 
-/// An object as one thread of a deterministic program uses it. The program is run again from its beginning after a
-/// crash: calls that survived are not made again, and answer what they answered; where they end it goes on.
+/// An object as one thread of a deterministic program uses it. The program is run again from its
+/// beginning after a crash: calls that survived are not made again, and answer what they answered;
+/// where they end it goes on.
 ///
-/// Threads:  one. Each thread of the program has one of its own for each object, under the same identity each time.
-/// Requires: what a thread calls, and with which arguments, depends on its identity and the answers that it had
-///           from the objects, and nothing else. Where threads learn of each other through more than one object,
-///           an object is synced before another one tells of what was deferred there.
+/// Threads:  one. Each thread of the program has one of its own for each object, under the same
+///           identity each time.
+/// Requires: what a thread calls, and with which arguments, depends on its identity and the answers
+///           that it had from the objects, and nothing else. Where threads learn of each other
+///           through more than one object, an object is synced before another one tells of what was
+///           deferred there.
 /// Source:   SIMPO §3.3.2, recovery of a deterministic application. Differs: src/simpo/README.md.
 template <class T> class retraced {
 public:
@@ -170,7 +179,8 @@ public:
         if (!last) return last.error();
         return retraced(*found, *last);
     }
-    /// The program has ended; its next run is not this one again. Ordering, errors: as caller::dismiss.
+    /// The program has ended; its next run is not this one again. Ordering, errors: as
+    /// caller::dismiss.
     static status end(object<T> on, std::uint64_t identity) {
         return caller<T>::dismiss(on, identity);
     }
@@ -181,9 +191,9 @@ public:
     }
     /// As object::call; if it survived an earlier run, the answer that it had then.
     ///
-    /// Errors:   limit_reached: the object keeps no more results of one run (object_options::results); nothing is
-    ///           logged, and the thread cannot go on. bad_argument, not_found: as caller::call: the program is not
-    ///           deterministic.
+    /// Errors:   limit_reached: the object keeps no more results of one run
+    ///           (object_options::results); nothing is logged, and the thread cannot go on.
+    ///           bad_argument, not_found: as caller::call: the program is not deterministic.
     template <auto F, class... Args> auto call(Args&&... args) {
         return by_.template call_in<F>(true, ++number_, std::forward<Args>(args)...);
     }

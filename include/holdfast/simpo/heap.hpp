@@ -14,9 +14,9 @@ namespace hf::simpo {
 
 /// Up to `N` values, the greatest first.
 ///
-/// As a persistent class its members are called by a handle, hf::simpo::object: a function that returns nothing
-/// is deferred (defer<&heap::enheap>, 0 ordering points) or called, the others are called (1 point; const ones
-/// without pending calls 0).
+/// As a persistent class its members are called by a handle, hf::simpo::object: a function that
+/// returns nothing is deferred (defer<&heap::enheap>, 0 ordering points) or called, the others are
+/// called (1 point; const ones without pending calls 0).
 /// Errors: none; crash, and durability, as object::defer and object::call say.
 template <class T, std::size_t N>
     requires stored<T, N>

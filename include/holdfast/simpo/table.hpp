@@ -6,9 +6,10 @@
 //     hf::simpo::drop(pool, "old");                                       // its class is in no program any more
 //     auto r = hf::simpo::remake<row, row_1>(pool, "r", {}, [](const row_1& was) { return row{was}; });
 //
-// (1) An object that a program no longer finds, because it forgot the name or lost the class, is in the list.
-// (2) No failure leaves a block that the list has not: an open gives back what an object that was being made, dropped
-//     or remade had taken.
+// (1) An object that a program no longer finds, because it forgot the name or lost the class, is in
+//     the list.
+// (2) No failure leaves a block that the list has not: an open gives back what an object that was
+//     being made, dropped or remade had taken.
 #pragma once
 
 #include <holdfast/simpo.hpp>
@@ -48,14 +49,18 @@ result<core*> remake(pool& in, std::string_view name, const class_shape& was,
                      void* context);
 } // namespace detail
 
-/// Makes another one of the object of this name: of another class, another version of it, another size, or with
-/// another log. It is convert(what it was), a `From`; it knows no callers yet. What is logged is committed before.
+/// Makes another one of the object of this name: of another class, another version of it, another
+/// size, or with another log. It is convert(what it was), a `From`; it knows no callers yet. What
+/// is logged is committed before.
 ///
-/// Requires: nobody uses a handle on it any more. `From` is the class that the object has, under that class's name
-///           and version; where its program did not end with a clean close, with the functions that its log calls.
+/// Requires: nobody uses a handle on it any more. `From` is the class that the object has, under
+///           that class's name and version; where its program did not end with a clean close, with
+///           the functions that its log calls.
 /// Ordering: 4 points, and those of a checkpoint where calls are pending; durable on return.
-/// Crash:    the object as it was, or as it is now; of the memory of one or the other nothing is lost.
-/// Errors:   as find, and of create pool_full (there is room for both at a time), bad_argument, permission.
+/// Crash:    the object as it was, or as it is now; of the memory of one or the other nothing is
+///           lost.
+/// Errors:   as find, and of create pool_full (there is room for both at a time), bad_argument,
+///           permission.
 /// Source:   SIMPO §3.4.1, porealloc. Differs: src/simpo/README.md.
 template <class To, class From, class Convert>
     requires std::is_invocable_r_v<To, Convert, const From&>

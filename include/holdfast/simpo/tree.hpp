@@ -3,7 +3,8 @@
 // A binary search tree in an array, balanced when it is asked to, as a persistent class.  SIMPO Table 3
 //
 // (1) A link is a place in the array, 0 for none: an object lies elsewhere in every process.
-// (2) Every place but 0 is in the tree, or in the list of free ones, or was never used; lists go by 'right'.
+// (2) Every place but 0 is in the tree, or in the list of free ones, or was never used; lists go by
+//     'right'.
 #pragma once
 
 #include <holdfast/author/simpo/class_text.hpp>
@@ -14,12 +15,12 @@
 
 namespace hf::simpo {
 
-/// Up to `N` values, each once; a NaN is in no tree. Its height is what the order of insertions makes it until
-/// `balance`.
+/// Up to `N` values, each once; a NaN is in no tree. Its height is what the order of insertions
+/// makes it until `balance`.
 ///
-/// As a persistent class its members are called by a handle, hf::simpo::object: a function that returns nothing
-/// is deferred (defer<&tree::insert>, 0 ordering points) or called, the others are called (1 point; const ones
-/// without pending calls 0).
+/// As a persistent class its members are called by a handle, hf::simpo::object: a function that
+/// returns nothing is deferred (defer<&tree::insert>, 0 ordering points) or called, the others are
+/// called (1 point; const ones without pending calls 0).
 /// Errors: none; crash, and durability, as object::defer and object::call say.
 template <class T, std::size_t N>
     requires stored<T, N>
@@ -29,7 +30,8 @@ class tree {
 public:
     static constexpr class_name simpo_class{text.text(), 1};
 
-    /// Adds a value. One that is there already is left; a full tree stays as it is. Cost: O(height).
+    /// Adds a value. One that is there already is left; a full tree stays as it is. Cost:
+    /// O(height).
     void insert(T value) noexcept {
         if (detail::is_nan(value)) return;
         place* at = &root_;
@@ -68,8 +70,8 @@ public:
         free_ = gone;
         --count_;
     }
-    /// The least height that so many values can have, in O(count) and without memory. Source: Stout and
-    /// Warren 1986.
+    /// The least height that so many values can have, in O(count) and without memory. Source: Stout
+    /// and Warren 1986.
     void balance() noexcept {
         nodes_[0].right = root_; // place 0 stands for the link to the root
         make_vine();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// counted FILE: counts to 1000 in a durable map, and kills itself there. counted FILE again: says what is there.
+// counted FILE: counts to 1000 in a durable map, and kills itself there. counted FILE again: says
+// what is there.
 #include <holdfast/mod/map.hpp>
 
 #include <csignal>

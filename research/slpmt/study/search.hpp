@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Annotations that nobody wrote: stores that always go to memory which the same transaction has made
-// are log-free (the paper's pattern 1, seen at run time); of the others each is tried as lazy and as
-// log-free, and kept if no crash of the machine finds anything.
+// Annotations that nobody wrote: stores that always go to memory which the same transaction has
+// made are log-free (the paper's pattern 1, seen at run time); of the others each is tried as lazy
+// and as log-free, and kept if no crash of the machine finds anything.
 #pragma once
 
 #include <slpmt/crash_proof.hpp>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The paper's study, simulated, as JSON: all cells, the crash proofs, the annotations that crash injection
-// finds, the area. The same seed gives the same bytes; how long it took goes to stderr.
+// The paper's study, simulated, as JSON: all cells, the crash proofs, the annotations that crash
+// injection finds, the area. The same seed gives the same bytes; how long it took goes to stderr.
 #include <slpmt/marks.hpp>
 #include <slpmt/mutants.hpp>
 #include <slpmt/workloads/found_by_compiler.hpp>

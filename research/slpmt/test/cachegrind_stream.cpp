@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// One access stream, twice: `count` runs it through the simulator's caches and prints what missed; `run`
-// makes the same accesses as machine code, one instruction each and nothing beside them, for cachegrind to
-// look at; `prepare` does all but that. LEVEL 2 is what of the stream misses the first level: what the second is given.
+// One access stream, twice: `count` runs it through the simulator's caches and prints what missed;
+// `run` makes the same accesses as machine code, one instruction each and nothing beside them, for
+// cachegrind to look at; `prepare` does all but that. LEVEL 2 is what of the stream misses the
+// first level: what the second is given.
 #include <base/line.hpp>
 #include <sim/hierarchy.hpp>
 #include <slpmt/measure.hpp>
@@ -68,8 +69,8 @@ counted through_caches(const std::vector<memory_access>& stream) {
     return got;
 }
 
-/// Executes the accesses: add rax, [rdi + offset] and mov [rdi + offset], rax. (Of a load whose value nobody uses,
-/// valgrind knows nothing.)
+/// Executes the accesses: add rax, [rdi + offset] and mov [rdi + offset], rax. (Of a load whose
+/// value nobody uses, valgrind knows nothing.)
 void execute(const std::vector<memory_access>& stream, bool prepare_only) {
     constexpr std::uint64_t arena_bytes = 64 << 20;
     std::string code;
@@ -83,7 +84,8 @@ void execute(const std::vector<memory_access>& stream, bool prepare_only) {
     const std::size_t begin = prepare_only ? code.size() - 1 : 0;
     void* const at =
         ::mmap(nullptr, code.size(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    // Sets of both cache models are told by lower bits of the address: a multiple of 4 MiB is as good as 0.
+    // Sets of both cache models are told by lower bits of the address: a multiple of 4 MiB is as
+    // good as 0.
     auto* const arena =
         static_cast<std::byte*>(::mmap(nullptr, arena_bytes + (4 << 20), PROT_READ | PROT_WRITE,
                                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// PMDK's ctree_map, a crit-bit tree: inner nodes name the highest bit in which the keys below differ.
+// PMDK's ctree_map, a crit-bit tree: inner nodes name the highest bit in which the keys below
+// differ.
 #include <slpmt/workloads/structures.hpp>
 
 #include <bit>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The stores of the kernels whose annotation the compiler finds: log-free because the section has allocated what
-// they are to; lazy because it says that they follow from links (compiler/analysis/BackPointers.h). All others it
-// logs. compiler/test/patterns compiles the same insertions as plain code and fails when this table says
-// anything else.
+// The stores of the kernels whose annotation the compiler finds: log-free because the section has
+// allocated what they are to; lazy because it says that they follow from links
+// (compiler/analysis/BackPointers.h). All others it logs. compiler/test/patterns compiles the same
+// insertions as plain code and fails when this table says anything else.
 #pragma once
 
 #include <slpmt/workloads/workload.hpp>
@@ -52,7 +52,8 @@ inline std::size_t count_by_compiler(std::string_view workload) {
     return count;
 }
 
-/// Every store of a kernel with what the compiler makes of it, so that nothing is left of what hands wrote.
+/// Every store of a kernel with what the compiler makes of it, so that nothing is left of what
+/// hands wrote.
 inline std::vector<std::pair<std::string_view, operands>>
 annotations_by_compiler(std::string_view workload) {
     std::vector<std::pair<std::string_view, operands>> all;

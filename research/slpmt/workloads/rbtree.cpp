@@ -64,8 +64,8 @@ private:
         return at ? in.get(at, &node::colour) : black;
     }
 
-    /// The numbers of black nodes on every way down that a subtree's shape allows, as sets of bits: with a
-    /// black top and with a red one.
+    /// The numbers of black nodes on every way down that a subtree's shape allows, as sets of bits:
+    /// with a black top and with a red one.
     struct heights {
         std::uint64_t with_black = 0, with_red = 0;
         std::uint64_t any() const { return with_black | with_red; }
@@ -154,7 +154,8 @@ rbtree::heights rbtree::heights_of(const image& of, ref<node> at, unsigned depth
     return {(left.any() & right.any()) << 1, left.with_black & right.with_black};
 }
 
-/// Gives a subtree colours with that many black nodes on every way down; its top is black if it can be.
+/// Gives a subtree colours with that many black nodes on every way down; its top is black if it can
+/// be.
 void rbtree::paint(image& of, ref<node> at, std::uint64_t black_nodes, bool may_be_red,
                    unsigned depth) {
     if (!at || depth == 0) return;

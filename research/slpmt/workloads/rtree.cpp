@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// PMDK's rtree_map, a radix tree of 256 slots a node: ways without a fork are a fragment of the key in
-// the node below. Every node is made with its slots, which are cleared.
+// PMDK's rtree_map, a radix tree of 256 slots a node: ways without a fork are a fragment of the key
+// in the node below. Every node is made with its slots, which are cleared.
 #include <slpmt/workloads/structures.hpp>
 
 #include <functional>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Each structure's maker; make_workload() chooses. And what those have in common that are entered by a link.
+// Each structure's maker; make_workload() chooses. And what those have in common that are entered
+// by a link.
 #pragma once
 
 #include <slpmt/workloads/workload.hpp>

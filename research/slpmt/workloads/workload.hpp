@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A durable structure for the study: 8-byte keys, values of words that follow from the key. Each insertion
-// is one transaction. Source: SLPMT §VI-A, Table II.
+// A durable structure for the study: 8-byte keys, values of words that follow from the key. Each
+// insertion is one transaction. Source: SLPMT §VI-A, Table II.
 #pragma once
 
 #include <slpmt/program.hpp>
@@ -37,8 +37,8 @@ public:
     /// Makes the empty structure, within a transaction.
     virtual void create(program& in) = 0;
     virtual void insert(program& in, std::uint64_t key) = 0;
-    /// After the log has been applied: repairs what is stored log-free and rebuilds what is lazy. May be
-    /// interrupted and done again.
+    /// After the log has been applied: repairs what is stored log-free and rebuilds what is lazy.
+    /// May be interrupted and done again.
     virtual void recover(image& of) const = 0;
     /// Looks at everything: keys, values, order, balance, counters.
     virtual found check(const image& of) const = 0;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Goal: a section of engine redo that calls by address costs what it costs with direct calls, and no flush,
-// fence or log byte of it comes or goes unnoticed. Method: the same changes of a list, called directly, by a
-// pointer to a function, as a virtual function, as a std::function; each kind in all is compared with
-// golden/calls_by_address.txt, and with the direct calls.
+// Goal: a section of engine redo that calls by address costs what it costs with direct calls, and
+//           no flush,
+// fence or log byte of it comes or goes unnoticed. Method: the same changes of a list, called
+// directly, by a pointer to a function, as a virtual function, as a std::function; each kind in all
+// is compared with golden/calls_by_address.txt, and with the direct calls.
 // When a change is meant: HOLDFAST_GOLDEN_WRITE=1 ctest -R golden, and say in the commit why.
 #include <holdfast/alloc.hpp>
 #include <holdfast/author/persist.hpp>

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Goal: no flush, fence or log byte of engine justdo's library interface comes or goes unnoticed.
-// Method: the paper's account transfer, 1000 times on a new pool, per mode; what it cost in all is compared
+// Method: the paper's account transfer, 1000 times on a new pool, per mode; what it cost in all is
+//           compared
 // with golden/justdo_routine.txt.
 // When a change is meant: HOLDFAST_GOLDEN_WRITE=1 ctest -R golden, and say in the commit why.
 #include <holdfast/author/persist.hpp>

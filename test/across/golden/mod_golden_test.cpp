@@ -277,7 +277,8 @@ TEST_F(ModGolden, Several) {
     }
 }
 
-// What readers in other processes cost: every update is durable before one may see it, and none is stored in place.
+// What readers in other processes cost: every update is durable before one may see it, and none is
+// stored in place.
 TEST_F(ModGolden, Shared) {
     open_pool(true);
     golden file("shared");

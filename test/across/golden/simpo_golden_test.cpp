@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Goal: a deferred call waits for nothing and flushes nothing, a group waits once, a checkpoint twice, a view never; and
+// Goal: a deferred call waits for nothing and flushes nothing, a group waits once, a checkpoint
+//           twice, a view never; and
 // no flushed line and no byte of log comes or goes unnoticed.
 // Method: a fixed sequence of operations on a new pool; what each kind cost in all is compared with
 // golden/simpo.txt.
@@ -63,7 +64,8 @@ public:
              << " operations.\n# operation flushes fences ordering_points log_bytes pm_bytes\n";
         for (const auto& one : seen_) file << one.second << '\n';
     }
-    /// Counts calls of each(i), with what 'before' does not counted. 'points': ordering points that one promises.
+    /// Counts calls of each(i), with what 'before' does not counted. 'points': ordering points that
+    /// one promises.
     template <class Before, class Each>
     void count(const char* what, u64 points, Before&& before, Each&& each) {
         persist::counters spent{};

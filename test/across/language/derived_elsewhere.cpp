@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Built without the plugin: the part of a program that opens pools, where another part has the sections.
+// Built without the plugin: the part of a program that opens pools, where another part has the
+// sections.
 #include <test/across/language/derived_tree.hpp>
 
 namespace hf::derived_tree {

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Goal: members that follow from links are found again in a pool that is mapped elsewhere than where the crash was.
-// Method: built relocatable; a child is killed, its file's members are overwritten, and the pool opened elsewhere.
+// Goal: members that follow from links are found again in a pool that is mapped elsewhere than
+//           where the crash was.
+// Method: built relocatable; a child is killed, its file's members are overwritten, and the pool
+//           opened elsewhere.
 #include <holdfast/alloc.hpp>
 #include <holdfast/author/derived.hpp>
 #include <holdfast/engines.hpp>

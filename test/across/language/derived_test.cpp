@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Goal: plain stores to members that follow from links need no log with engine selective, and are what they were with
-// any other; what a kill leaves of them is found again. Method: a tree in plain code with the members declared
-// once; log entries are counted, a child is killed, its file's members are overwritten, and the pool opened again.
+// Goal: plain stores to members that follow from links need no log with engine selective, and are
+//           what they were with
+// any other; what a kill leaves of them is found again. Method: a tree in plain code with the
+// members declared once; log entries are counted, a child is killed, its file's members are
+// overwritten, and the pool opened again.
 #include <holdfast/alloc.hpp>
 #include <holdfast/author/derived.hpp>
 #include <holdfast/author/persist.hpp>

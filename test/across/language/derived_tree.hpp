@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The tree of derived_test.cpp and what follows from its links, for translation units that are built for different engines.
+// The tree of derived_test.cpp and what follows from its links, for translation units that are
+// built for different engines.
 #pragma once
 
 #include <holdfast/author/derived.hpp>

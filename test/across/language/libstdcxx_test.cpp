@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The bodies of <holdfast/libstdcxx.hpp> do what libstdc++'s own do, on volatile containers: random
-// operations, each compared with sorted vectors, and the trees' invariants after each. What sections make
-// of them is shown by the oracle (compiler/test/oracle), bench/plain and its crash programs.
+// operations, each compared with sorted vectors, and the trees' invariants after each. What
+// sections make of them is shown by the oracle (compiler/test/oracle), bench/plain and its crash
+// programs.
 #include <holdfast/libstdcxx.hpp>
 
 #include <gtest/gtest.h>

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Goal: a section that the compiler makes to resume holds as many locks, and nests as many calls, as it takes, killed on the way as
-// well. Method: engines justdo and ido; a child that is killed where it holds all of its locks, or is as deep as it goes.
+// Goal: a section that the compiler makes to resume holds as many locks, and nests as many calls,
+//           as it takes, killed on the way as
+// well. Method: engines justdo and ido; a child that is killed where it holds all of its locks, or
+// is as deep as it goes.
 #include "support.hpp"
 
 #include <holdfast/author/crash.hpp>

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // A program whose build forgot the plugin: its failure-atomic functions are plain functions, and no
-// pool opens with an engine that it takes to protect them. With HOLDFAST_UNINSTRUMENTED it is meant.
+// pool opens with an engine that it takes to protect them. With HOLDFAST_UNINSTRUMENTED it is
+// meant.
 #include "support.hpp"
 
 #include <holdfast/author/mod/store.hpp>

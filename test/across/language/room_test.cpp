@@ -87,7 +87,8 @@ TEST_F(room, AfterAStoreTheSectionIsRolledBack) {
     EXPECT_TRUE(whole(*pool->root<root>()));
 }
 
-/// A log that finds no room in the middle of a section: it is as if that had never begun, and the pool opens.
+/// A log that finds no room in the middle of a section: it is as if that had never begun, and the
+/// pool opens.
 TEST_F(room, ALogWithoutRoomLeavesNothingOfItsSection) {
     const auto overflow = [&] {
         hf::pool pool = open(first, 256 << 10);

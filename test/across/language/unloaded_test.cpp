@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Goal: what a library has told the runtime of ends with the library: loaded again, wherever, it works as before, and
-// what is called by an address where it was is refused, or is what is there now. Method: a library is loaded,
-// unloaded, and kept from coming to its old place.
+// Goal: what a library has told the runtime of ends with the library: loaded again, wherever, it
+//           works as before, and
+// what is called by an address where it was is refused, or is what is there now. Method: a library
+// is loaded, unloaded, and kept from coming to its old place.
 #include "indirect.hpp"
 #include "support.hpp"
 

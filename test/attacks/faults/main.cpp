@@ -231,7 +231,8 @@ void check_end(const plan& given, std::size_t descriptors, std::size_t ranges) {
     if (descriptors_open() != descriptors) note_wrong("a descriptor is kept");
     if (!unmapping_failed(given) && pool_ranges() != ranges)
         note_wrong("a range of addresses is kept");
-    // Whatever an allocation is refused for is said as the call said it; a pool at its limit has seen no call.
+    // Whatever an allocation is refused for is said as the call said it; a pool at its limit has
+    // seen no call.
     if (said->made.refusal[0] != 0 &&
         !std::strstr(said->made.refusal, "would pass the pool's limit"))
         check_refusal(given, said->made.refusal, code_in(said->made.refusal));

@@ -2,8 +2,8 @@
 //
 // What the scenarios keep in their pools, and the sections that change it: as the compiler plugin
 // would instrument them, written by hand for each engine. Every section copes with an allocation
-// that finds no room by changing nothing. With engine selective the sums follow from the lists, and an
-// adopted blob's slot is free.
+// that finds no room by changing nothing. With engine selective the sums follow from the lists, and
+// an adopted blob's slot is free.
 #pragma once
 
 #include <holdfast/abi/holdfast_abi.h>

@@ -166,7 +166,8 @@ void four_open(pool& p, root_object& r) {
     });
 }
 
-/// Whether recovery would replay two logs of the first lane: its last two sections, neither of them marked.
+/// Whether recovery would replay two logs of the first lane: its last two sections, neither of them
+/// marked.
 bool holds_two_logs(const base_pool& of) {
     const pool_map map(of);
     std::uint64_t epochs[2] = {};
@@ -180,8 +181,8 @@ bool holds_two_logs(const base_pool& of) {
     return earlier + 1 == newer && committed < earlier;
 }
 
-/// Sections of engine redo by one thread, and no close. Each leaves the lane to the next one's begin record to
-/// mark in 'pmem' mode: a lane holds two logs, and recovery replays both.
+/// Sections of engine redo by one thread, and no close. Each leaves the lane to the next one's
+/// begin record to mark in 'pmem' mode: a lane holds two logs, and recovery replays both.
 void add_redo(std::vector<base_pool>& out) {
     const auto add = [&](const char* what, mode m,
                          const std::function<void(pool&, root_object&)>& work) {
@@ -238,8 +239,9 @@ struct alignas(64) resumable {
     justdo::by_hand::shelf locks;
 };
 
-/// Sections of engine justdo that were cut short at each of their points: of every action, with frames of one
-/// function and of a recursion, with locks of both sorts; several at a time; beside those of other engines.
+/// Sections of engine justdo that were cut short at each of their points: of every action, with
+/// frames of one function and of a recursion, with locks of both sorts; several at a time; beside
+/// those of other engines.
 void add_justdo(std::vector<base_pool>& out) {
     using namespace justdo::by_hand;
     using work = std::function<void(resumable&)>;

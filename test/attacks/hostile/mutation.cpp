@@ -449,7 +449,8 @@ bool mutator::put_record(position& at, record_kind kind, std::uint64_t offset, s
     return step_over(at, true);
 }
 
-/// Stores that wait for the commit, to objects for the most part; the last record of its section, or not.
+/// Stores that wait for the commit, to objects for the most part; the last record of its section,
+/// or not.
 void mutator::put_new_bytes(position& at) {
     std::vector<std::uint64_t> payload;
     for (std::uint64_t n = pick(5); n > 0; --n) {

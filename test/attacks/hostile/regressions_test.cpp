@@ -129,7 +129,8 @@ TEST_F(Regressions, BlocksAreClaimedOnce) {
     EXPECT_TRUE(blocks.claim({e.data_offset + 4 * chunk, chunk}));
 }
 
-// No bit is set inside of it. The log's block was given back, and handed out over the server's root.
+// No bit is set inside of it. The log's block was given back, and handed out over the server's
+// root.
 TEST_F(Regressions, BlocksInsideAnAllocatedOneAreNotClaimed) {
     allocator blocks(*file_);
     const heap_extent& e = blocks.durable().extent_at(0);

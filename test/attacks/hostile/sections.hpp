@@ -44,8 +44,8 @@ void pop(built_for engine, chain* c);
 void replace(built_for engine, chain* c, std::uint64_t value);
 /// Adds one to every cell, 'rounds' times: a log that does not fit a lane.
 void sweep(built_for engine, chain* c, std::uint64_t rounds);
-/// Engine redo, the first 'cells' cells: up to 300 are few lines, so the section takes one fence, and leaves
-/// its mark to the next one, with a log that does not fit a lane.
+/// Engine redo, the first 'cells' cells: up to 300 are few lines, so the section takes one fence,
+/// and leaves its mark to the next one, with a log that does not fit a lane.
 void sweep_in_part(chain* c, std::uint64_t cells);
 /// Links a staged block.
 void adopt(built_for engine, chain* c, node* staged);

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Goal: salvage opens every copy of a pool in use, whatever moments its blocks are of: to write and to read. It never
-// refuses, never crashes, never hangs, leaves no lock taken, and what it has opened opens again without it, with what was done
-// meanwhile. Method: a writer runs sections of each engine, updates of
-// MOD and calls of persistent objects on threads of their own, while its file is copied as `cp` does. Then 4-KiB
-// blocks of two such copies are put together by a fixed seed, thousands of times, and opened in child processes.
-// HOLDFAST_TORN_COPIES=100000 tries as many.
+// Goal: salvage opens every copy of a pool in use, whatever moments its blocks are of: to write and
+//           to read. It never
+// refuses, never crashes, never hangs, leaves no lock taken, and what it has opened opens again
+// without it, with what was done meanwhile. Method: a writer runs sections of each engine, updates
+// of MOD and calls of persistent objects on threads of their own, while its file is copied as `cp`
+// does. Then 4-KiB blocks of two such copies are put together by a fixed seed, thousands of times,
+// and opened in child processes. HOLDFAST_TORN_COPIES=100000 tries as many.
 #include "sections.hpp"
 #include <base/assert.hpp>
 #include <justdo/test_support.hpp>
@@ -271,7 +272,8 @@ void write_image(const std::string& path, const image& bytes) {
     ::close(fd);
 }
 
-/// Everything that can be asked of a torn pool without following its objects; and a little work of one's own.
+/// Everything that can be asked of a torn pool without following its objects; and a little work of
+/// one's own.
 std::string used(pool& in) {
     const alloc_account sum = account(in);
     if (sum.block_bytes > sum.heap_bytes) return "the account exceeds the heap";
@@ -330,7 +332,8 @@ void salvage_until(const std::string& path, const open_options& options, susecon
     ::waitpid(child, nullptr, 0);
 }
 
-/// What is wrong with one torn copy; empty: nothing. 'killed': the process that salvages it is, and closes nothing.
+/// What is wrong with one torn copy; empty: nothing. 'killed': the process that salvages it is, and
+/// closes nothing.
 std::string tried(const std::string& path, const image& bytes, open_options options, bool killed,
                   suseconds_t us) {
     const auto file = std::as_bytes(std::span(bytes));
@@ -351,7 +354,8 @@ std::string tried(const std::string& path, const image& bytes, open_options opti
                                      (rolls_back ? ", rolled back: " : ": ");
             {
                 auto in = pool::open(path, options);
-                // A section that resumes from torn arguments may need more room than there is: rolled back, it opens.
+                // A section that resumes from torn arguments may need more room than there is:
+                // rolled back, it opens.
                 if (!in && in.error().code() == errc::pool_full && !read_only && !rolls_back)
                     continue;
                 if (!in) return what + in.error().what();
@@ -375,7 +379,8 @@ struct progress {
     char wrong[2000];
 };
 
-/// Tries the seeds from 'first' on, in a child: whatever ends that is one seed's. Returns the seed behind the last.
+/// Tries the seeds from 'first' on, in a child: whatever ends that is one seed's. Returns the seed
+/// behind the last.
 unsigned try_in_child(const std::vector<image>& images, const std::string& path,
                       const open_options& options, progress& shared, unsigned first, unsigned end) {
     shared.seed = first;

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What kill_beside and kill_views share: processes that read a pool beside the one that writes it (open_options::shared),
-// and kills of readers, of the writer, of both, at moments drawn from a seed.                       test/attacks/kill/README.md
+// What kill_beside and kill_views share: processes that read a pool beside the one that writes it
+// (open_options::shared), and kills of readers, of the writer, of both, at moments drawn from a
+// seed. test/attacks/kill/README.md
 //
-// (1) A child ends by the kill alone: one that found something wrong has ended by itself, and fails the test.
+// (1) A child ends by the kill alone: one that found something wrong has ended by itself, and fails
+//     the test.
 // (2) What children tell each other and the parent outlives them, in words that all of them share.
 // (3) Of one seed the kills, and what children draw, are the same; how far they have come is not.
 #pragma once
@@ -40,7 +42,8 @@ public:
     beside_test(const beside_test&) = delete;
     virtual ~beside_test() = default;
 
-    /// [--kills N] [--seed N]. Returns what main() does: 0 when nothing is wrong, and enough was seen.
+    /// [--kills N] [--seed N]. Returns what main() does: 0 when nothing is wrong, and enough was
+    /// seen.
     int run(int argc, char** argv);
 
 protected:

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// kill_beside: processes that read beside a writer (open_options::shared), and kills of readers, of the writer, of both,
-// at moments drawn from a seed.                                                            test/attacks/kill/README.md
+// kill_beside: processes that read beside a writer (open_options::shared), and kills of readers, of
+// the writer, of both, at moments drawn from a seed. test/attacks/kill/README.md
 //
-// The writer has a thread that gives all entries of a map the next number, in one update, and one that does so with a
-// vector; it reclaims and closes at times. A reader finds the same number in all of a snapshot, no older than what was acknowledged before it took that;
-// finds it again when it has kept the snapshot for a while; and has it still when the writer has been killed and another one
-// has recovered the pool.
+// The writer has a thread that gives all entries of a map the next number, in one update, and one
+// that does so with a vector; it reclaims and closes at times. A reader finds the same number in
+// all of a snapshot, no older than what was acknowledged before it took that; finds it again when
+// it has kept the snapshot for a while; and has it still when the writer has been killed and
+// another one has recovered the pool.
 #include "beside_harness.hpp"
 
 #include <holdfast/mod/map.hpp>

@@ -300,7 +300,8 @@ std::uint64_t kill_between_debit_and_credit(const plan& plan) {
         if (!pool) return 1;
         const auto* branch = pool->root<bank::branch>();
         const hf::recovery_report& how = pool->recovered();
-        // In mode power what a section has logged so far need not be on the disk, nor the mark of the one before.
+        // In mode power what a section has logged so far need not be on the disk, nor the mark of
+        // the one before.
         const bool may_be_gone = plan.mode == hf::mode::power && branch->accounts[0].cents == cents;
         const std::int64_t moved = how.re_executed + how.resumed != 0 && !may_be_gone ? 250 : 0;
         // Redo logs at the end: all that may be pending is the section before.

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Insert, overwrite, erase and find in one hash map, or red-black tree, from several threads with keys of their own:
-// the locks and the allocator are shared. journal: last[k] is 1 + number of the last operation that
-// changed key k, or 0; pending[0] is its value before the unfinished operation, pending[1] the key.
+// Insert, overwrite, erase and find in one hash map, or red-black tree, from several threads with
+// keys of their own: the locks and the allocator are shared. journal: last[k] is 1 + number of the
+// last operation that changed key k, or 0; pending[0] is its value before the unfinished operation,
+// pending[1] the key.
 #include "workload.hpp"
 #include <structures/hash_map.hpp>
 #include <structures/rb_tree.hpp>

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Threads of a deterministic program, which each life of the process runs again from its beginning: calls that
-// survived are not made a second time, and answer what they answered, though the answers count what all threads
-// had done. What a thread calls next depends on its answers. When its program has ended it begins the next one.
-// journal: an operation is a step of a program; 'last' holds what a thread had learned after each; 'pending' the
-// calls that survive for sure, and those that it may have made, of which program, and when that had begun.
+// Threads of a deterministic program, which each life of the process runs again from its beginning:
+// calls that survived are not made a second time, and answer what they answered, though the answers
+// count what all threads had done. What a thread calls next depends on its answers. When its
+// program has ended it begins the next one. journal: an operation is a step of a program; 'last'
+// holds what a thread had learned after each; 'pending' the calls that survive for sure, and those
+// that it may have made, of which program, and when that had begun.
 #include "workload.hpp"
 #include <simpo/core.hpp>
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The structures of holdfast/simpo/, a set for each thread. An operation is one to four calls on one of them, the
-// last of which commits; a log that is nearly full commits before, so of an operation that was cut short any first
-// part may be there.
-// journal: 'last' holds what a thread's structures are after an even and after an odd number of operations.
+// The structures of holdfast/simpo/, a set for each thread. An operation is one to four calls on
+// one of them, the last of which commits; a log that is nearly full commits before, so of an
+// operation that was cut short any first part may be there.
+// journal: 'last' holds what a thread's structures are after an even and after an odd number of
+// operations.
 #include "workload.hpp"
 #include <simpo/core.hpp>
 

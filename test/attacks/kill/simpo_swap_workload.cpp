@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A dozen objects in a pool with room for a few, so that nearly every operation has one come back from its file, and
-// another one go. An operation is a deferred call and an instant one of the same object, which its number tells.
-// journal: only 'started' and 'acked'.
+// A dozen objects in a pool with room for a few, so that nearly every operation has one come back
+// from its file, and another one go. An operation is a deferred call and an instant one of the same
+// object, which its number tells. journal: only 'started' and 'acked'.
 #include "workload.hpp"
 #include <simpo/objects.hpp>
 

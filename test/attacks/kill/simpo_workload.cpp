@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// One persistent object that all threads change: an operation is a few deferred calls and an instant one, which
-// commits them, and whatever the others have deferred. So of an operation that was cut short any first
-// part may be there: calls of one thread keep their order, and the thread goes on behind the last one. Beside
-// it the first thread makes and destroys objects.
+// One persistent object that all threads change: an operation is a few deferred calls and an
+// instant one, which commits them, and whatever the others have deferred. So of an operation that
+// was cut short any first part may be there: calls of one thread keep their order, and the thread
+// goes on behind the last one. Beside it the first thread makes and destroys objects.
 // journal: only 'started' and 'acked'.
 #include "workload.hpp"
 #include <simpo/objects.hpp>

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// kill_views: processes that look at persistent objects beside a writer (simpo::view), and kills of readers, of the writer,
-// of both, at moments drawn from a seed.                                                    test/attacks/kill/README.md
+// kill_views: processes that look at persistent objects beside a writer (simpo::view), and kills of
+// readers, of the writer, of both, at moments drawn from a seed. test/attacks/kill/README.md
 //
-// The writer defers, commits and checkpoints as fast as it can, by two threads on one object and by one on another, whose
-// groups are of four calls; their logs are so short that they go round all the time. Beside that an object comes, goes and
-// is remade, where readers look for it. A reader finds the cells of each object add up, groups whole, nothing older than
-// what was acknowledged before it looked, and never less than it has seen. What any reader has seen is there when a writer
-// that was killed is followed by the next.
+// The writer defers, commits and checkpoints as fast as it can, by two threads on one object and by
+// one on another, whose groups are of four calls; their logs are so short that they go round all
+// the time. Beside that an object comes, goes and is remade, where readers look for it. A reader
+// finds the cells of each object add up, groups whole, nothing older than what was acknowledged
+// before it looked, and never less than it has seen. What any reader has seen is there when a
+// writer that was killed is followed by the next.
 #include "beside_harness.hpp"
 
 #include <holdfast/author/mod/store.hpp>
@@ -194,7 +195,8 @@ void views::read(hf::pool& pool, std::mt19937_64& chance) {
     }
 }
 
-/// Writers on the first processor that there is, readers on the last: else both may have one, and take turns.
+/// Writers on the first processor that there is, readers on the last: else both may have one, and
+/// take turns.
 void views::keep_apart(bool reads) {
     cpu_set_t all, one;
     if (::sched_getaffinity(0, sizeof all, &all) != 0) return;

@@ -25,7 +25,8 @@ public:
     /// Layout and sizes; the harness adds mode and engines. 'round' varies them.
     virtual void shape(hf::open_options& options, std::uint64_t round) const = 0;
     virtual hf::engine_options engines() const { return {}; }
-    /// Before anything else: so many records are there besides, which nobody changes. False: it has no room for them.
+    /// Before anything else: so many records are there besides, which nobody changes. False: it has
+    /// no room for them.
     virtual bool fill(std::uint64_t records) { return records == 0; }
     /// Makes what the threads need, unless an earlier life of the process has.
     virtual void prepare(hf::pool& pool, journal& log) = 0;
@@ -99,7 +100,8 @@ private:
         std::size_t bytes;
         bool reached;
     };
-    /// Whether engine justdo keeps its logs there: the block of a thread, or the one that names those.
+    /// Whether engine justdo keeps its logs there: the block of a thread, or the one that names
+    /// those.
     static bool is_log(const entry& e) {
         namespace jd = hf::justdo;
         if (e.bytes < sizeof(jd::thread_block)) return false;

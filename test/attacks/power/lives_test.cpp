@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Goal: whatever life a pool in mode power has had, the next open has every section that returned. Method: child
-// processes that are killed while they work, recover, grow the pool, fill its log, or fork; what they have been
-// promised lies in memory that outlives them.
+// Goal: whatever life a pool in mode power has had, the next open has every section that returned.
+//           Method: child
+// processes that are killed while they work, recover, grow the pool, fill its log, or fork; what
+// they have been promised lies in memory that outlives them.
 #include <section/list_sections.hpp>
 
 #include <holdfast/author/blocks.hpp>
@@ -186,7 +187,8 @@ TEST_P(PowerLives, ReadOnlyShowsTheLogAndWritesNothing) {
     const std::string file = contents(path), log = contents(path + "-power");
     options.read_only = true;
     {
-        // A section of clobber whose mark is not in the log would have to be completed, which stores.
+        // A section of clobber whose mark is not in the log would have to be completed, which
+        // stores.
         auto p = pool::open(path, options);
         ASSERT_EQ(p.operator bool(), !GetParam());
         if (GetParam()) EXPECT_EQ(p.error().code(), errc::torn) << p.error().what();

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Goal: a pool in mode power has, whatever its disk holds after a failure, every update that was promised, and of
-// those behind them a first part. Method: a map is made and changed, and what the library asks of the file system
-// recorded; every state of device.hpp after every event is opened with the library itself, and read. Some are
-// recorded anew while they recover and are worked on, and torn again.
+// Goal: a pool in mode power has, whatever its disk holds after a failure, every update that was
+//           promised, and of
+// those behind them a first part. Method: a map is made and changed, and what the library asks of
+// the file system recorded; every state of device.hpp after every event is opened with the library
+// itself, and read. Some are recorded anew while they recover and are worked on, and torn again.
 //
 // usage: power_ENGINE [--states N] [--sector BYTES]
 #include "device.hpp"
@@ -217,8 +218,9 @@ std::vector<file_event> renumbered(std::vector<file_event> events,
     return events;
 }
 
-/// Looks at the states of a disk that has seen 'before' and then, one after the other, 'events'. 'ahead': so many
-/// updates beside the promised ones may have happened. 'further': of so many states one is torn again; 0: none.
+/// Looks at the states of a disk that has seen 'before' and then, one after the other, 'events'.
+/// 'ahead': so many updates beside the promised ones may have happened. 'further': of so many
+/// states one is torn again; 0: none.
 void explore(const std::vector<file_event>& before, const std::vector<file_event>& events,
              std::uint64_t promised_at_end, unsigned ahead, std::uint64_t sector_bytes,
              unsigned states_max, std::uint64_t further) {
@@ -243,7 +245,8 @@ void explore(const std::vector<file_event>& before, const std::vector<file_event
             const unsigned n = found_after(o, promised, ahead, i);
             o.abandon();
             if (!again || n == UINT_MAX) return;
-            // Recovery, torn: what it found stays. The device begins with the state, all of it durable.
+            // Recovery, torn: what it found stays. The device begins with the state, all of it
+            // durable.
             ++nested;
             std::vector<file_event> state;
             std::uint64_t inode = std::uint64_t{1} << 60; // no file's
@@ -263,8 +266,8 @@ void explore(const std::vector<file_event>& before, const std::vector<file_event
     }
 }
 
-/// Kills the process after each of 'events': the next one finds what no sync has covered, recovers, makes an
-/// update, and then the power fails.
+/// Kills the process after each of 'events': the next one finds what no sync has covered, recovers,
+/// makes an update, and then the power fails.
 void kill_after_each(const std::vector<file_event>& events, std::uint64_t promised_at_end,
                      unsigned ahead, std::uint64_t sector_bytes) {
     device disk(sector_bytes, 1);

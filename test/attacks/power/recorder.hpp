@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What the library asks of the file system, recorded. The files lie on tmpfs and pretend to lie on a disk.
+// What the library asks of the file system, recorded. The files lie on tmpfs and pretend to lie on
+// a disk.
 #pragma once
 
 #include <cstddef>

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// For failing_disk_test.py: opens a pool in mode power, stores a number to all of its root by plain stores if there is
-// one, and closes it once it is told to; prints what it held, and how much of it.
+// For failing_disk_test.py: opens a pool in mode power, stores a number to all of its root by plain
+// stores if there is one, and closes it once it is told to; prints what it held, and how much of
+// it.
 //
 // usage: stored_and_closed POOL [NUMBER]
 #include <holdfast/pool.hpp>

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Sections of engines justdo and ido that keep addresses of constants and functions: in their frame's memory, in numbers,
-// in what functions with frames of their own are given and return. Another process has them elsewhere.
+// Sections of engines justdo and ido that keep addresses of constants and functions: in their
+// frame's memory, in numbers, in what functions with frames of their own are given and return.
+// Another process has them elsewhere.
 #include "oracle.hpp"
 
 #include <algorithm>
@@ -123,8 +124,8 @@ HF_TXFUNC void numbers_of_addresses(long* p) noexcept {
 }
 SCENARIO(numbers_of_addresses, count_up, [] { numbers_of_addresses(at<long>(0)); })
 
-// The bytes behind such an address, where nobody knows which constant it is. The model that mutants of the analysis
-// run on copies within the pool alone.
+// The bytes behind such an address, where nobody knows which constant it is. The model that mutants
+// of the analysis run on copies within the pool alone.
 #if !defined(COPIES_WITHIN_POOL)
 constexpr std::string_view words[] = {"zero", "a word of more than eight bytes", "two"};
 HF_TXFUNC void texts_copied(long* p) noexcept {

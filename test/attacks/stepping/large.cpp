@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Helpers that call each other from two places each: put into their callers they would be two to the power of LEVELS
-// copies. For engines justdo and ido, where the larger ones keep frames of their own.
+// Helpers that call each other from two places each: put into their callers they would be two to
+// the power of LEVELS copies. For engines justdo and ido, where the larger ones keep frames of
+// their own.
 #include "oracle.hpp"
 
 using oracle::at;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Sections that take and release locks of the pool inside, for engine justdo: several, nested, hand over hand, shared,
-// tried, by their own calls and by the standard library's guards, and in helpers that return with a lock held.
-// With LOCKS_UNMARKED nobody says which functions they are (-holdfast-between-locks).
+// Sections that take and release locks of the pool inside, for engine justdo: several, nested, hand
+// over hand, shared, tried, by their own calls and by the standard library's guards, and in helpers
+// that return with a lock held. With LOCKS_UNMARKED nobody says which functions they are
+// (-holdfast-between-locks).
 #include "oracle.hpp"
 
 #include <holdfast/alloc.hpp>
@@ -85,7 +86,8 @@ SCENARIO(
     reads_under_one, [] { at<account>(64)->cents = 100; },
     [] { reads_under_one(at<account>(64), at<account>(128)); })
 
-// One is tried while the other is held, and where it is not free both are let go and the other one comes first.
+// One is tried while the other is held, and where it is not free both are let go and the other one
+// comes first.
 HF_TXFUNC void transfer_scoped(account* from, account* to, long cents) noexcept {
     const std::scoped_lock both{from->lock, to->lock};
     from->cents -= cents;

@@ -12,8 +12,8 @@
 // 3. Each of these is written to the file and opened, as the next process would. The root object
 // and
 //    every allocated block must be byte for byte what they are in a state that is not older than
-//    the last call that had returned. With --elsewhere another program does that first, which has its own code and
-//    constants at other addresses.
+//    the last call that had returned. With --elsewhere another program does that first, which has
+//    its own code and constants at other addresses.
 // 4. The pool must go on working: the next call must take and free as many blocks as it would have,
 //    wherever they lie now, and leave what the next process finds again.
 #include "oracle.hpp"
@@ -41,8 +41,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/// Whether a lock is at that offset of the application's part: its word names the open in which it was taken.
-/// Programs with locks define it.
+/// Whether a lock is at that offset of the application's part: its word names the open in which it
+/// was taken. Programs with locks define it.
 extern "C" __attribute__((weak)) bool stepping_is_lock(std::size_t offset) noexcept;
 
 namespace {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Functions that call themselves inside of sections, for engines justdo and ido: each with a frame of its own.
+// Functions that call themselves inside of sections, for engines justdo and ido: each with a frame
+// of its own.
 #include "oracle.hpp"
 
 using oracle::at;
@@ -23,7 +24,8 @@ void grow() {
         t[i] = {i < 3 ? &t[2 * i + 1] : nullptr, i < 3 ? &t[2 * i + 2] : nullptr, i, i * 5};
 }
 
-// The result comes in memory that is read before the next call; a constant's address goes down and up.
+// The result comes in memory that is read before the next call; a constant's address goes down and
+// up.
 __attribute__((noinline)) pair both(tree* t, const char* const* word) {
     if (t == nullptr) return {1, 2, *word};
     pair l = both(t->left, word);
@@ -141,8 +143,8 @@ SCENARIO(
     },
     [] { cleared(at<long>(0)); })
 
-// In a loop, calls of what comes back without a step: what the next step saves must not take the place of what the
-// step before it has saved.
+// In a loop, calls of what comes back without a step: what the next step saves must not take the
+// place of what the step before it has saved.
 struct branch {
     long n, sum;
     branch* child[4];

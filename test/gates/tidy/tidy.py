@@ -21,6 +21,7 @@ import source_text  # noqa: E402
 SPDX = "SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception"
 FUNCTION_LINES_MAX = 70
 FILE_LINES_MAX = 600   # but for tests
+COMMENT_COLUMNS_MAX = 100
 CODE = {".cpp", ".hpp", ".c", ".h", ".cc"}
 
 # One direction: a module includes itself and lower levels only; equals never meet.
@@ -90,6 +91,17 @@ def file_length(tree):
             continue
         if (lines := text.count("\n")) > FILE_LINES_MAX:
             yield f"{path}:1: file of {lines} lines, limit {FILE_LINES_MAX}"
+
+
+def comment_width(tree):
+    """A line with columns of its own stays as it is; so does compiler/, whose formatter knows its width."""
+    for path, text in tree.items():
+        if pathlib.PurePath(path).suffix not in CODE or path.startswith("compiler/"):
+            continue
+        for number, line in enumerate(text.splitlines(), 1):
+            said = line.strip()
+            if len(line) > COMMENT_COLUMNS_MAX and said.startswith("//") and not re.search(r"\S\s\s+\S", said):
+                yield f"{path}:{number}: comment of {len(line)} columns, limit {COMMENT_COLUMNS_MAX}"
 
 
 def is_test(path):
@@ -289,7 +301,7 @@ def faces(tree):
                     yield f"{path}:{number}: a comment sends users to a class of 'detail': show the members here"
 
 
-RULES = [*references.RULES, layering, levels, implementers, tiers, faces, circles, function_length, file_length, intrinsics, seeds, licence, words, places, links, module_readme, rooms, versions]
+RULES = [*references.RULES, layering, levels, implementers, tiers, faces, circles, function_length, file_length, comment_width, intrinsics, seeds, licence, words, places, links, module_readme, rooms, versions]
 
 
 def excused(findings, ratchet):
@@ -365,6 +377,7 @@ def self_test():
         "faces": {"include/holdfast/mod/map.hpp": spdx + "/// open, insert: detail::keyed_handle.\nclass map;\n"},
         "tiers by names": {"include/holdfast/author/mod/b.hpp": spdx + "".join(f"int f{i}(int);\n" for i in range(1 + TIERS["author"][1]))},
         "file_length": {"src/base/b.cpp": spdx + "int x;\n" * FILE_LINES_MAX},
+        "comment_width": {"src/base/b.cpp": spdx + "// " + "so it is " * 11 + "\n"},
         "circles": {"src/base/b.hpp": spdx + "#include <base/c.hpp>\n",
                     "src/base/c.hpp": spdx + "#include <base/b.hpp>\n"},
         "member function_length": {"src/base/b.cpp": spdx + nested},

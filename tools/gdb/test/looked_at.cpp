@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Containers for gdb_test.py, which stops in stop_here() and prints them. Every shape of node is there: tries of
-// several levels, leaves of strings, relaxed vectors, queues of several levels whose oldest have gone.
+// Containers for gdb_test.py, which stops in stop_here() and prints them. Every shape of node is
+// there: tries of several levels, leaves of strings, relaxed vectors, queues of several levels
+// whose oldest have gone.
 #include <holdfast/mod/map.hpp>
 #include <holdfast/mod/ordered_map.hpp>
 #include <holdfast/mod/queue.hpp>

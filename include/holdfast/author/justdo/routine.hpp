@@ -6,7 +6,8 @@
 // A *routine* is a type that names its arguments, locals and returns, and whose run() holds one
 // failure-atomic section, from its first lock to its last unlock, written out step by step:
 //
-//     static void run(hf::justdo::object& jd, const arguments& given, const locals& my, returns& out) {
+//     static void run(hf::justdo::object& jd, const arguments& given, const locals& my, returns&
+//     out) {
 //         HF_JUSTDO_BEGIN(jd);
 //         HF_JUSTDO_STEP(lock(given.from->lock));
 //         HF_JUSTDO_STEP(store(&given.from->balance, given.from->balance - given.amount));
@@ -19,19 +20,19 @@
 //
 // (1) What one step leaves for a later one is in the pool, in 'given' or in 'my'. These lie in the
 //     thread's frame in the pool; 'given' is a copy, and 'my' begins as zeros. Both are const: in a
-//     section they change by steps. A variable of the function's own is lost; C++ refuses one that is
-//     initialised between two steps of one block, because a jump would pass it by.
+//     section they change by steps. A variable of the function's own is lost; C++ refuses one that
+//     is initialised between two steps of one block, because a jump would pass it by.
 // (2) Between two steps run() may run again: it loads, computes, and fills blocks that it has just
 //     allocated (object::written). What stands before HF_JUSTDO_BEGIN runs again, too.
 // (3) Behind the last unlock nothing is resumed: 'out' is for whoever called.
-// (4) 'name' and 'version' say to the next process which routine a frame is of. A routine whose text
-//     has changed gets another version: its points are numbered by its lines. A build that has another
-//     one refuses the pool while such a section is pending.
+// (4) 'name' and 'version' say to the next process which routine a frame is of. A routine whose
+//     text has changed gets another version: its points are numbered by its lines. A build that has
+//     another one refuses the pool while such a section is pending.
 //
 // The paper's words: jd_root is root, jd_obj is object, jd_lock, jd_store and jd_unlock are steps,
-// set_locs<Locals>() is 'locals', JD_ROUTINE_ON_ENTRY is HF_JUSTDO_BEGIN, and recover() is pool::open.
-// Differs: arguments are copied by the library, locals are const, so that forgetting either does not
-// compile; a section may span calls of other routines (HF_JUSTDO_CALL).
+// set_locs<Locals>() is 'locals', JD_ROUTINE_ON_ENTRY is HF_JUSTDO_BEGIN, and recover() is
+// pool::open. Differs: arguments are copied by the library, locals are const, so that forgetting
+// either does not compile; a section may span calls of other routines (HF_JUSTDO_CALL).
 #pragma once
 
 #include <holdfast/abi/justdo_abi.h>
@@ -82,19 +83,22 @@ template <class Routine> struct registered;
 
 /// One thread's handle: runs routines; inside of one, makes its steps.
 ///
-/// Steps: each is written as HF_JUSTDO_STEP(step), changes nothing but the pool, and is done when it
-///        returns. A crash behind it does not do it again; one before it does it, when run() goes on.
-/// Cost:  an entry of 24 bytes and the program counter; modes process and eADR: no ordering point that
-///        waits; pmem: one ordering point, and the lines written.
+/// Steps: each is written as HF_JUSTDO_STEP(step), changes nothing but the pool, and is done when
+/// it
+///        returns. A crash behind it does not do it again; one before it does it, when run() goes
+///        on.
+/// Cost:  an entry of 24 bytes and the program counter; modes process and eADR: no ordering point
+///        that waits; pmem: one ordering point, and the lines written.
 /// Threads: used by the thread that made it.
 class object {
 public:
     /// Runs the routine, to its end. 'given' may lie anywhere.
     ///
     /// Ordering: the sum of its steps'.
-    /// Crash:    before its first lock nothing of it has happened; from there on all of it will have.
-    /// Errors:   none: a routine that breaks the rules, or that finds no room for its frame, ends the
-    ///           process with a message.
+    /// Crash:    before its first lock nothing of it has happened; from there on all of it will
+    ///           have.
+    /// Errors:   none: a routine that breaks the rules, or that finds no room for its frame, ends
+    ///           the process with a message.
     /// Source:   JUSTDO §6.3. Differs: arguments and returns have types.
     template <class Routine>
     typename Routine::returns call(const typename Routine::arguments& given) {
@@ -146,8 +150,8 @@ public:
     /// Step. Frees a block; null does nothing.
     void free(void* block) { hf_justdo_free(block, take_point()); }
 
-    /// No step. A block that the routine has allocated, and that nobody else can reach yet, has been
-    /// filled: durable before the next step.
+    /// No step. A block that the routine has allocated, and that nobody else can reach yet, has
+    /// been filled: durable before the next step.
     template <class T> void written(const T* fresh, std::size_t count = 1) {
         hf_justdo_note(fresh, count * sizeof(T));
     }
@@ -214,7 +218,8 @@ private:
 /// Engine justdo of an open pool, as this interface sees it: makes objects. It has recovered what
 /// was pending when the pool was opened.
 ///
-/// Source: JUSTDO §6.1. Differs: it is not an object of the pool; what it would list, the pool does.
+/// Source: JUSTDO §6.1. Differs: it is not an object of the pool; what it would list, the pool
+///           does.
 class root {
 public:
     /// Errors: missing_engine, where the pool was opened without hf::justdo::engine(); permission,
@@ -273,16 +278,17 @@ template <class Routine> struct registered {
     switch (hf_jd.resumed_at()) {                                                                  \
     default: hf_jd.no_such_point();                                                                \
     case 0: (void)0
-/// One step of the object: HF_JUSTDO_STEP(store(&a->x, 1)). One a line. One statement, which a section that is
-/// resumed behind it leaves as it does another: in a loop or a branch without braces, too.
+/// One step of the object: HF_JUSTDO_STEP(store(&a->x, 1)). One a line. One statement, which a
+/// section that is resumed behind it leaves as it does another: in a loop or a branch without
+/// braces, too.
 #define HF_JUSTDO_STEP(...)                                                                        \
     do {                                                                                           \
         hf_jd.go_on_at(__LINE__ - hf_jd_line).__VA_ARGS__;                                         \
         [[fallthrough]];                                                                           \
     case __LINE__ - hf_jd_line:;                                                                   \
     } while (false)
-/// A statement that calls another routine, in the section or before it: HF_JUSTDO_CALL(jd.call<add>({a})).
-/// While that one runs, this one goes on at the call.
+/// A statement that calls another routine, in the section or before it:
+/// HF_JUSTDO_CALL(jd.call<add>({a})). While that one runs, this one goes on at the call.
 #define HF_JUSTDO_CALL(...)                                                                        \
     do {                                                                                           \
         hf_jd.calls_at(__LINE__ - hf_jd_line);                                                     \

@@ -7,8 +7,8 @@
 //   root cell ── word ──> nodes of the current version        (named, durable; docs/format/mod.md)
 //
 // (1) A node that a durable word may reach is never stored to, but for one element in one store, or
-//     two by a record, while nobody holds a version (writing::overwrite, exchange). A shadow's nodes
-//     are fresh: made since it began, reachable from nothing durable.
+//     two by a record, while nobody holds a version (writing::overwrite, exchange). A shadow's
+//     nodes are fresh: made since it began, reachable from nothing durable.
 // (2) A commit flushes every fresh node, fences, then stores the root's word: its one ordering
 //     point. A crash keeps the word's old value or its new one, and both reach whole nodes.
 // (3) A node that a commit replaced is retired. It is reused when the new word is durable and no
@@ -46,8 +46,9 @@ inline constexpr std::uint64_t reach_bytes = (std::uint64_t{ref_max} + 1) * gran
 /// Largest node.
 inline constexpr std::size_t node_bytes_max = std::size_t{1} << 30;
 
-/// When a committed update survives a power failure: by_next_section takes 1 ordering point, and what a section
-/// did after the update may be kept without it; on_return 2, and no update is lost that a snapshot has seen.
+/// When a committed update survives a power failure: by_next_section takes 1 ordering point, and
+/// what a section did after the update may be kept without it; on_return 2, and no update is lost
+/// that a snapshot has seen.
 using hf::durability;
 
 /// Receives nodes, one call for each reference to one.
@@ -257,9 +258,10 @@ public:
     std::uint64_t shape() const noexcept { return shape_; }
     /// The current version, kept readable. Never blocks.
     version read();
-    /// Of a process that reads beside a writer (open_options::shared): from here on word(), and what is read through
-    /// handles, are of the version that is current now; before, of the one when a handle was first read, or refreshed
-    /// last. What was read before may go. Elsewhere nothing: there word() is current. Throws std::bad_alloc.
+    /// Of a process that reads beside a writer (open_options::shared): from here on word(), and
+    /// what is read through handles, are of the version that is current now; before, of the one
+    /// when a handle was first read, or refreshed last. What was read before may go. Elsewhere
+    /// nothing: there word() is current. Throws std::bad_alloc.
     void refresh();
 
     durability when_durable() const noexcept { return durability_; }
@@ -287,12 +289,12 @@ public:
         /// Threads:  a snapshot that comes in between helps the store along, or prevents it: it
         ///           never waits and never sees an element change.
         bool overwrite(std::byte* at, const void* next, std::size_t bytes) noexcept;
-        /// As overwrite, two elements that change places; by a record of both. False, too, while another
-        /// root's elements do. Durable on return, whatever the root's durability.
+        /// As overwrite, two elements that change places; by a record of both. False, too, while
+        /// another root's elements do. Durable on return, whatever the root's durability.
         ///
         /// Requires: both as of overwrite, and not the same.
-        /// Ordering: 1 point; 2 when something that this thread, or this root's last writer, did in the
-        ///           store is not durable and in no record.
+        /// Ordering: 1 point; 2 when something that this thread, or this root's last writer, did in
+        ///           the store is not durable and in no record.
         /// Crash:    both are exchanged, or neither.
         bool exchange(std::byte* one, std::byte* other, std::size_t bytes) noexcept;
 
@@ -401,8 +403,9 @@ public:
         return commit(std::span<const new_version>(updates.begin(), updates.size()));
     }
 
-    /// Every commit that has returned, on any thread, is durable when it returns; in mode power on the disk, also within a
-    /// durable_together. The store's part of hf::settle(). Flushes a line for each root that was changed.
+    /// Every commit that has returned, on any thread, is durable when it returns; in mode power on
+    /// the disk, also within a durable_together. The store's part of hf::settle(). Flushes a line
+    /// for each root that was changed.
     ///
     /// Ordering: 1 point.
     void settle() noexcept;
@@ -418,7 +421,8 @@ public:
     /// Visits everything that MOD has taken from the pool's heap: superblock, arenas.
     void for_each_block(void (*visit)(void* context, const void* block), void* context) const;
     /// Follows every reference from every root, with bounds, and compares what it reaches with the
-    /// nodes known to be in use, with the counts in the roots' words, and with which nodes are shared.
+    /// nodes known to be in use, with the counts in the roots' words, and with which nodes are
+    /// shared.
     /// Errors: corrupt, with the place; missing_engine: a kind that this program does not know.
     status verify();
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What an instantiation of a class template calls itself: "queue<i8,128>". Logged functions are found again
-// by their class's name, so each instantiation of a template needs one of its own.
+// What an instantiation of a class template calls itself: "queue<i8,128>". Logged functions are
+// found again by their class's name, so each instantiation of a template needs one of its own.
 #pragma once
 
 #include <holdfast/simpo.hpp>
@@ -20,8 +20,8 @@ namespace hf::simpo {
 class class_text {
 public:
     constexpr explicit class_text(std::string_view of_template) { add(of_template); }
-    /// A letter and the size in bytes: f floating point, b bool, e enumeration, i signed, u unsigned, c any other
-    /// class. Two classes of one size have the same text.
+    /// A letter and the size in bytes: f floating point, b bool, e enumeration, i signed, u
+    /// unsigned, c any other class. Two classes of one size have the same text.
     template <class T> constexpr class_text type() const {
         class_text out = next();
         out.add(std::string_view(&detail::kind_of<T>, 1));
@@ -60,14 +60,16 @@ private:
     bool begun_ = false;
 };
 
-/// What the structures of this folder hold: `count` values of a type whose bytes mean the same to the next process.
+/// What the structures of this folder hold: `count` values of a type whose bytes mean the same to
+/// the next process.
 template <class T, std::size_t Count>
 concept stored = std::is_trivially_copyable_v<T> && std::is_default_constructible_v<T> &&
                  !detail::holds_address<T> && Count >= 1 && Count < (std::size_t{1} << 31);
 
 namespace detail {
 
-/// NaN is neither less nor greater than any other value: what sorts takes it for the first that it meets.
+/// NaN is neither less nor greater than any other value: what sorts takes it for the first that it
+/// meets.
 template <class T> constexpr bool is_nan(const T& value) {
     if constexpr (std::is_floating_point_v<T>) return value != value;
     else return false;

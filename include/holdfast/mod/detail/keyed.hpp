@@ -101,8 +101,8 @@ public:
     }
 };
 
-/// A handle: 'Self' is the container that users name. What its members promise and cost, map.hpp, set.hpp and ordered_map.hpp
-/// say.
+/// A handle: 'Self' is the container that users name. What its members promise and cost, map.hpp,
+/// set.hpp and ordered_map.hpp say.
 template <class Self, class Of>
 class keyed_handle : public handle<keyed_batch<Of>, keyed_version<Of>>,
                      public Of::template reading<Self> {

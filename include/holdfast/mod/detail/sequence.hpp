@@ -148,7 +148,8 @@ public:
     }
 };
 
-/// A handle: 'Self' is the container that users name. What its members promise and cost, stack.hpp and queue.hpp say.
+/// A handle: 'Self' is the container that users name. What its members promise and cost, stack.hpp
+/// and queue.hpp say.
 template <class Self, class Ops>
 class sequence : public handle<sequence_batch<Ops>, sequence_version<Ops>>,
                  public sequence_range<Self, Ops> {

@@ -4,10 +4,11 @@
 //
 //   one_word FILE run FROM UPTO   makes operations FROM … UPTO-1, and writes a byte to standard output behind each
 //   one_word FILE state FROM UPTO prints after how many operations, FROM or more and UPTO at most, the pool is as it is, and
-//                                 a sum of what it holds; "0 none" where it is as after none of these
+//                                 a sum of what it holds; "0 none" where it is as after none of
+//                                 these
 //
-// Operation n is what its number says: a transfer, an insertion or a removal. States are told by a model in
-// volatile memory.
+// Operation n is what its number says: a transfer, an insertion or a removal. States are told by a
+// model in volatile memory.
 #include <structures/bptree.hpp>
 #include <structures/hash_map.hpp>
 
