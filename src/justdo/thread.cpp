@@ -307,7 +307,7 @@ bool thread::lock(void* lock, std::uint32_t kind, std::uint32_t place, bool wait
     }
     // What a section of another engine did under this lock may be re-executed, or replayed, until
     // its mark is durable.
-    if (pool_->lanes.lazy.load(std::memory_order_acquire) != lane_set::no_lane ||
+    if (pool_->lanes.leaves_out.load(std::memory_order_acquire) != lane_set::no_lane ||
         pool_->lanes.deferring() != 0) {
         pool_->lanes.store_due_marks();
         if (pm_.loses_caches()) unfenced_ = unfenced::more;

@@ -34,7 +34,7 @@ void lane_set::settle(std::uint32_t lane) noexcept {
 void lane_set::note_deferring(std::uint32_t lane) noexcept { raise(deferring_, lane + 1); }
 
 bool lane_set::valid() const noexcept {
-    const std::uint32_t its = lazy.load();
+    const std::uint32_t its = leaves_out.load();
     if (its != no_lane && its >= size()) return false;
     for (std::uint32_t l = 0; l < size(); ++l)
         if (l != its && l >= deferring() && states_[l].mark_due.load() != 0) return false;

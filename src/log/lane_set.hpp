@@ -92,7 +92,7 @@ public:
     /// The same before that memory changes outside of sections. What a section would read that ran
     /// again nobody knows: its mark is settled wherever that memory is.
     void settle_before_store(std::uintptr_t first, std::uintptr_t end) noexcept {
-        if (const std::uint32_t its = lazy.load(std::memory_order_acquire); its != no_lane)
+        if (const std::uint32_t its = leaves_out.load(std::memory_order_acquire); its != no_lane)
             settle(its);
         settle_under(first, end, no_lane);
     }
@@ -125,8 +125,8 @@ public:
     /// none. Requires: due marks are stored.
     std::uint32_t in_section() noexcept;
 
-    /// Whether marks are due only of the lane in 'lazy', and of those whose logs stand for stores.
-    /// While no section runs.
+    /// Whether marks are due only of the lane in 'leaves_out', and of those whose logs stand for
+    /// stores. While no section runs.
     bool valid() const noexcept;
 
     std::mutex lock;
@@ -137,12 +137,12 @@ public:
     std::atomic<unsigned> section_threads{0}; // threads that have begun sections
     // The one lane that may have a mark due though its section would run again: its owner was alone
     // when it last committed. Looked at by every section, changed when threads come and go.
-    std::atomic<std::uint32_t> lazy{no_lane};
+    std::atomic<std::uint32_t> leaves_out{no_lane};
 
 private:
     /// Calls 'visit' for each lane that may have a mark due (valid()).
     template <class Visit> void for_each_due(Visit&& visit) {
-        const std::uint32_t its = lazy.load(std::memory_order_acquire);
+        const std::uint32_t its = leaves_out.load(std::memory_order_acquire);
         if (its != no_lane) visit(its);
         for (std::uint32_t l = 0; l < deferring(); ++l) visit(l);
     }

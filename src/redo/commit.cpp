@@ -284,7 +284,7 @@ template <> void redo_protocol<fenced_medium>::make_stores() {
 /// Upholds (2).
 template <> void redo_protocol<fenced_medium>::leave_stores(std::size_t named) {
     commit_marks& marks = in_.marks();
-    marks.no_longer_lazy();
+    marks.leave_none_out();
     in_.leave_stores(named);
     in_.leave_sums();
     marks.note_deferring();

@@ -12,9 +12,9 @@ void commit_marks::settle_others(bool deferring) {
     // This lane's own mark is superseded by the begin record about to be written. Another's has
     // been due since before its owner released its locks: it is made durable before anything of
     // this section can be. With both pending, recovery would take them for independent (2).
-    const std::uint32_t lazy = pool_.lanes.lazy.load(std::memory_order_acquire);
-    if (lazy != lane_set::no_lane && lazy != lane_) [[unlikely]]
-        pool_.lanes.settle(lazy);
+    const std::uint32_t one = pool_.lanes.leaves_out.load(std::memory_order_acquire);
+    if (one != lane_set::no_lane && one != lane_) [[unlikely]]
+        pool_.lanes.settle(one);
     if (deferring) pool_.lanes.settle_deferring(lane_);
 }
 
@@ -36,25 +36,25 @@ void commit_marks::store(std::uint64_t epoch) {
     if (state_.mark_due.load(std::memory_order_relaxed) != 0)
         state_.mark_due.store(0, std::memory_order_relaxed);
     release_freed();
-    no_longer_lazy();
+    leave_none_out();
 }
 
 bool commit_marks::may_leave_out() noexcept {
     if (pool_.lanes.section_threads.load(std::memory_order_acquire) != 1) return false;
-    std::uint32_t lazy = pool_.lanes.lazy.load(std::memory_order_relaxed);
-    return lazy == lane_ ||
-           (lazy == lane_set::no_lane && pool_.lanes.lazy.compare_exchange_strong(lazy, lane_));
+    std::uint32_t one = pool_.lanes.leaves_out.load(std::memory_order_relaxed);
+    return one == lane_ ||
+           (one == lane_set::no_lane && pool_.lanes.leaves_out.compare_exchange_strong(one, lane_));
 }
 
-void commit_marks::no_longer_lazy() noexcept {
+void commit_marks::leave_none_out() noexcept {
     HF_ASSERT_SLOW(!due_);
-    if (pool_.lanes.lazy.load(std::memory_order_relaxed) == lane_)
-        pool_.lanes.lazy.store(lane_set::no_lane, std::memory_order_release);
+    if (pool_.lanes.leaves_out.load(std::memory_order_relaxed) == lane_)
+        pool_.lanes.leaves_out.store(lane_set::no_lane, std::memory_order_release);
 }
 
 void commit_marks::leave() {
     settle();
-    no_longer_lazy();
+    leave_none_out();
     if (counted_) pool_.lanes.section_threads.fetch_sub(1);
     counted_ = false;
 }

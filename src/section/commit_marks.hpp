@@ -105,7 +105,7 @@ public:
     /// From here on this lane may have logs that do.
     void note_deferring() noexcept { pool_.lanes.note_deferring(lane_); }
     /// Requires: no mark of this lane is due.
-    void no_longer_lazy() noexcept;
+    void leave_none_out() noexcept;
     /// The thread uses the pool no more.
     void leave();
 
