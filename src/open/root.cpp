@@ -93,7 +93,8 @@ status check_anchors(const pool::impl& pool) {
         if (a.offset == 0) continue;
         const block b{a.offset, blocks.rounded(a.bytes)};
         if (!blocks.well_formed(b)) return no_block(pool, a.name(), a.offset, a.bytes);
-        // What a crash left half allocated is withdrawn first; a clean close leaves that to migrations alone.
+        // What a crash left half allocated is withdrawn first; a clean close leaves that to
+        // migrations alone.
         if (pool.file->was_clean() && !a.of_record && !may_be_claimed(blocks, b))
             return among_others(pool, a.name(), a.offset);
     }
