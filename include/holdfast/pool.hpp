@@ -88,7 +88,8 @@ public:
     ///
     /// Cost:     O(lanes + pending sections), whatever the pool's size.
     /// Crash:    a crash while opening or recovering is cured by opening again.
-    /// Errors:   see errc; the file is left byte-identical when open refuses.
+    /// Errors:   see errc; the file is left byte-identical when open refuses what it finds. Once it
+    ///           puts blocks back, an error leaves what a crash would.
     /// Threads:  one process at a time has a pool open to write, once; others that read:
     ///           open_options::read_only, shared.
     static result<pool> open(const std::string& path, const open_options& options);
