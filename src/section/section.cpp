@@ -68,6 +68,13 @@ void section::start(protocol& by, const hf_txfunc& function) {
     HF_ASSERT_SLOW(running());
 }
 
+void section::check_place(const hf_txfunc& function) const {
+    if (!pool_->file->relocated() || (function.abi_version & HF_ABI_RELOCATABLE) != 0) return;
+    fatal("%s: %s (%s) is not built relocatable, and the pool is not at its canonical address: "
+          "build it with holdfast_relocatable(target)",
+          pool_->file->path().c_str(), readable_name(function.name), function.where);
+}
+
 void section::no_room_for_log(const char* then) const {
     const status full = pool_->blocks.full(
         fmt::format("the log of {} ({})", readable_name(function_->name), function_->where));

@@ -119,11 +119,13 @@ public:
     bool idle() const noexcept;
     /// Whether a section is under way.
     bool running() const noexcept;
-    /// Whether the thread's next section can begin_again(), if it is of that engine.
+    /// Whether the last section was of that engine, and the medium keeps order.
     bool is_again(const engine_row& of) const noexcept {
-        return protocol_ != nullptr && &protocol_->engine() == &of && keeps_order() &&
-               turns_ == nullptr;
+        return protocol_ != nullptr && &protocol_->engine() == &of && keeps_order();
     }
+    /// Ends the process where the pool is not at its canonical address, and the function is not
+    /// built for that.
+    void check_place(const hf_txfunc& function) const;
 
     hf::pool::impl& pool() const noexcept { return *pool_; }
     protocol& by() const noexcept {

@@ -26,13 +26,8 @@ inline void clear_gaps(const hf_txfunc& function, std::byte* args) noexcept {
         std::memset(args + end, 0, function.args_bytes - end);
 }
 
-/// Gives the pool's addresses among the arguments (null: none are logged) their canonical form.
+/// Gives the pool's addresses among the arguments their canonical form.
 void to_canonical(const pool_file& file, const hf_txfunc& function, std::byte* args) {
-    if ((function.abi_version & HF_ABI_RELOCATABLE) == 0)
-        fatal("%s: %s (%s) is not built relocatable, and the pool is not at its canonical "
-              "address: build it with holdfast_relocatable(target)",
-              file.path().c_str(), readable_name(function.name), function.where);
-    if (args == nullptr) return;
     shift_pointers(function, args,
                    file.canonical_base() - reinterpret_cast<std::uint64_t>(file.base()));
 }
@@ -78,8 +73,9 @@ void section_in<Medium>::start_log(const log_start& what) {
     store_begin(together, head);
     if (what.payload_bytes > 0) std::memcpy(payload, what.payload, what.payload_bytes);
     if (what.arguments) clear_gaps(function, payload);
-    if (pool_->file->relocated()) [[unlikely]]
-        to_canonical(*pool_->file, function, what.payload_bytes > 0 ? payload : nullptr);
+    check_place(function);
+    if (pool_->file->relocated() && what.payload_bytes > 0) [[unlikely]]
+        to_canonical(*pool_->file, function, payload);
     const std::size_t sums = what.sums ? prepared_.filled().size() : 0;
     const std::size_t announced = what.staged ? prepared_.staged().size() + sums : 0;
     append(record_kind::begin, announced | log_.begin_bits, sizeof head + what.payload_bytes,

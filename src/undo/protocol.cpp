@@ -15,6 +15,7 @@ constexpr std::uint64_t left_bytes_max = 16 * line_bytes; // of memory of its ow
 }
 
 void undo_protocol<ordered_medium>::begin(const hf_txfunc& function, const void* /*args*/) {
+    in_.check_place(function);
     in_.begin(*this, function);
     log_.start(*in_.pool().file, in_.marks().lane(), row.bit, function.id);
     ++serial_;
@@ -25,6 +26,7 @@ inline bool undo_protocol<ordered_medium>::begin_again(const hf_txfunc& function
     if (current_section != nullptr || mine == nullptr || !mine->is_again(row)) return false;
     if (resumes_here.load(std::memory_order_relaxed) != nullptr) return false; // it is asked first
     auto& self = mine->as<undo_protocol>();
+    if (!self.begins_again_) return false;
     mine->begin_again(function);
     self.log_.start_again(function.id);
     ++self.serial_;

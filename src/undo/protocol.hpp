@@ -40,7 +40,9 @@ template <class Medium> class undo_protocol;
 template <> class undo_protocol<ordered_medium> final : public protocol {
 public:
     static constexpr const engine_row& row = engine_rows::undo;
-    explicit undo_protocol(section_in<ordered_medium>& in) noexcept : protocol(in, row), in_(in) {}
+    explicit undo_protocol(section_in<ordered_medium>& in) noexcept
+        : protocol(in, row), in_(in),
+          begins_again_(!in.on_shared_lane() && !in.pool().file->relocated()) {}
 
     void begin(const hf_txfunc& function, const void* args);
     /// The same where the thread's last section was one of these, in the pool that is the only one.
@@ -66,6 +68,7 @@ private:
     void end();
 
     section_in<ordered_medium>& in_;
+    const bool begins_again_; // a lane of its own, and the pool at its place
     word_log log_;
     logged_ranges logged_; // by serial_
     std::uint64_t serial_ = 0;
