@@ -6,7 +6,7 @@ usage: facts.py ROOT          compare, print what differs, exit 1 if anything do
        facts.py --write ROOT  put the code's facts into the pages
        facts.py --self-test
 
-Engines are the rows of include/holdfast/abi/engines.def, modes those of 'enum class mode' in holdfast/pool.hpp,
+Engines are the rows of include/holdfast/abi/engines.def, modes those of 'enum class mode' in holdfast/options.hpp,
 verbs those of 'enum class recovery_verb' in holdfast/recovery.hpp.
 
 A page says <!-- engines --> on the line before a table whose first column names an engine in backticks. The table has a

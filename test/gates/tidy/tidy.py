@@ -258,6 +258,11 @@ def module_readme(tree):
     for module in sorted({path.split("/")[1] for path in tree if re.match(r"src/\w+/.*\.[ch]pp$", path)}):
         if f"src/{module}/README.md" not in tree:
             yield f"src/{module}/README.md:1: module without a README"
+    for path in tree:
+        found = re.match(r"src/(\w+)/(\w+)\.cpp$", path)
+        if found and not re.search(r"_(?:test|program)$", found[2]) and not re.search(
+                rf"\b{found[2]}\b", tree.get(f"src/{found[1]}/README.md", found[2])):
+            yield f"{path}:1: file that its module's README does not name"
 
 
 def rooms(tree):
@@ -347,18 +352,18 @@ def self_test():
     long_body = "int f(int a) {\n" + "    ++a;\n" * FUNCTION_LINES_MAX + "    return a;\n}\n"
     good = {"CHANGELOG.md": "## 0.2.0, not tagged yet\n", "pyproject.toml": 'version = "0.2.0"\n',
             "src/base/a.cpp": spdx + '#include <base/a.hpp>\nint f() { return 1; }\n',
-            "src/base/README.md": "[code](a.cpp)\n",
+            "src/base/README.md": "[code](a.cpp), `b`, `c`, `string_util`\n",
             "src/persist/p.cpp": spdx + "#include <immintrin.h>\n#include <base/a.hpp>\n",
-            "src/persist/README.md": ""}
+            "src/persist/README.md": "`p`, `b`\n"}
     assert check(good) == [], check(good)
     nested = "namespace n {\nclass c : d {\n  c() : x_{1} {\n" + "    f(\"}\");\n" * 99 + "  }\n};\n}\n"
     faults = {
         "layering": {"src/base/b.cpp": spdx + "#include <pool/header.hpp>\n"},
         "engines apart": {"src/clobber/b.cpp": spdx + "#include <undo/undo_log.hpp>\n",
-                          "src/clobber/README.md": ""},
+                          "src/clobber/README.md": "`b`\n"},
         "public layering": {"src/base/b.cpp": spdx + "#include <holdfast/pool.hpp>\n"},
         "a header of a higher module": {"src/pool/b.cpp": spdx + "#include <holdfast/pool.hpp>\n",
-                                        "src/pool/README.md": ""},
+                                        "src/pool/README.md": "`b`\n"},
         "implementers": {"include/holdfast/log.hpp": spdx,
                          "src/persist/b.cpp": spdx + "#include <holdfast/log.hpp>\n"},
         "function_length": {"src/base/b.cpp": spdx + long_body},
@@ -393,6 +398,7 @@ def self_test():
         "links": {"README.md": "[gone](docs/gone.md)\n"},
         "versions": {"pyproject.toml": 'version = "0.1.0"\n'},
         "module_readme": {"src/base/README.md": None},
+        "module_readme of a file": {"src/base/d.cpp": spdx},
         "rooms": {"ARCHITECTURE.md": "```\nsrc/base/ bench/\n```\nsrc/persist/\n"},
     }
     for what, change in faults.items():
