@@ -125,7 +125,8 @@ def escaped(text):
 
 def roff_of_entry(entry):
     names = ", ".join(f"\\fB{escaped(name)}\\fR" for name in entry.names)
-    value = f" \\fI{escaped(entry.value)}\\fR" if entry.value else ""
+    # A list of words may be broken behind each.
+    value = " \\fI" + escaped(entry.value).replace(",", ",\\:") + "\\fR" if entry.value else ""
     return [".TP", names + value, escaped(entry.text) or "\\&"]
 
 

@@ -74,7 +74,7 @@ void word_log::start(pool_file& file, std::uint32_t lane, std::uint32_t engine,
     if (first != ~half.chain) [[unlikely]] // upholds lane.hpp (4): what follows is no record
         lane_writer::store_in_order(half.next, ~half.chain);
     const lane_position room = word_log_room(file, lane);
-    first_ = reinterpret_cast<char*>(room.next);
+    first_ = room_ = reinterpret_cast<char*>(room.next);
     limit_ = reinterpret_cast<char*>(room.limit - word_entry_bytes);
     hf_words = {first_, limit_, &header_->logged, reinterpret_cast<char*>(base_),
                 file.shape().max_bytes - (word_bytes - 1)};
@@ -89,10 +89,8 @@ void word_log::append(std::uint64_t what, std::uint64_t word, std::uint64_t byte
     // Upholds (1).
     lane_writer::store_in_order(reinterpret_cast<std::byte*>(hf_words.logged),
                                 static_cast<std::uint64_t>(hf_words.next - hf_words.base));
-    persist::counters& c = persist::thread_counters();
-    c.log_bytes += bytes;
-    c.pm_bytes += bytes;
-    ++c.log_entries;
+    // A long entry is one.
+    persist::thread_counters().log_entries -= bytes / word_entry_bytes - 1;
 }
 
 void word_log::add_old_bytes(std::uint64_t offset, const void* address,
@@ -118,8 +116,10 @@ void word_log::continue_in(block b) noexcept {
     HF_ASSERT_SLOW(b.bytes > 4 * word_entry_bytes);
     store(hf_words.next, what_of(record_kind::segment, b.offset));
     store(hf_words.next + word_bytes, b.bytes);
+    hf_words.next += word_entry_bytes;
+    count_entries();
     char* const begin = hf_words.base + b.offset;
-    hf_words.next = begin;
+    hf_words.next = room_ = begin;
     hf_words.limit = begin + b.bytes - word_entry_bytes;
     lane_writer::store_in_order(reinterpret_cast<std::byte*>(hf_words.logged),
                                 b.offset); // upholds (1)

@@ -41,7 +41,7 @@ public:
     /// The same where the lane has had no other log since the last one, of this engine.
     void start_again(std::uint64_t function) noexcept {
         HF_ASSERT_SLOW(header_ != nullptr && is_empty());
-        hf_words.next = first_;
+        hf_words.next = room_ = first_;
         hf_words.limit = limit_;
         std::atomic_ref(header_->logged_function).store(function, std::memory_order_relaxed);
     }
@@ -63,18 +63,29 @@ public:
     void continue_in(block b) noexcept;
     /// The section is over, and the log with it (3).
     void end() noexcept {
-        if (hf_words.next != first_) // a section that stores nothing leaves no trace
+        if (hf_words.next != first_) { // a section that stores nothing leaves no trace
+            count_entries();
             lane_writer::store_in_order(reinterpret_cast<std::byte*>(&header_->logged), 0);
+        }
         hf_words.next = hf_words.limit;
     }
 
 private:
+    /// All entries of this room, and so those that the section has made in line.
+    void count_entries() const noexcept {
+        const auto bytes = static_cast<std::uint64_t>(hf_words.next - room_);
+        persist::counters& c = persist::thread_counters();
+        c.log_entries += bytes / word_entry_bytes;
+        c.log_bytes += bytes;
+        c.pm_bytes += bytes;
+    }
     void append(std::uint64_t what, std::uint64_t word, std::uint64_t bytes) noexcept;
 
     std::byte* base_ = nullptr;
     lane_header* header_ = nullptr;
     char* first_ = nullptr; // the lane's own room
     char* limit_ = nullptr;
+    char* room_ = nullptr; // where the log is now
 };
 
 /// Where a lane's log starts, and ends.

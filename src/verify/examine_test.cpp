@@ -34,7 +34,9 @@ protected:
         const auto h = load<pool_header>(file, 0);
         cover(0, root_words_offset + sizeof(root_words));
         for (std::uint64_t l = 0; l < h.lane_count; ++l)
-            cover(h.lanes_offset + l * h.lane_bytes, word_bytes);
+            for (const std::uint64_t word :
+                 {offsetof(lane_header, committed), offsetof(lane_header, logged)})
+                cover(h.lanes_offset + l * h.lane_bytes + word, word_bytes);
         const std::uint64_t bit_bytes = h.chunk_bytes / granule_bytes / 8;
         for (std::uint32_t i = 0; i < h.extent_count; ++i) {
             const extent_split split =
