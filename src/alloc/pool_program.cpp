@@ -3,10 +3,10 @@
 // What pool and allocator offer outside sections: the root, blocks taken and given back at once,
 // staged blocks adopted and not, large blocks, growth.
 #include <base/assert.hpp>
+#include <check/pool_program.hpp>
 
 #include <holdfast/alloc.hpp>
 #include <holdfast/author/blocks.hpp>
-#include <holdfast/author/crash.hpp>
 #include <holdfast/author/persist.hpp>
 #include <holdfast/author/staged.hpp>
 #include <holdfast/clobber.hpp>
@@ -19,31 +19,15 @@ struct root {
     std::uint64_t* slots[8];
 };
 
-class pool_program : public hf::crash::program {
+class counted_blocks : public hf::crash::pool_program {
 public:
-    hf::open_options options() const override {
-        hf::open_options o;
-        o.layout = "crash/pool";
-        o.create_bytes = o.max_bytes = hf::operator""_KiB(64);
-        o.mode = hf::mode::pmem;
-        o.max_threads = 2;
-        o.engines = {hf::clobber::engine()};
-        return o;
-    }
-    /// How many blocks there are: a program that loses a pointer in a failure reaches none of them.
-    void describe(hf::pool& p, hf::crash::state& s) override {
-        s.add(hf::account(p).blocks);
-        hf::for_each_block(
-            p,
-            [](void* to, const void* block, std::size_t) {
-                static_cast<hf::crash::state*>(to)->object(block);
-            },
-            &s);
-    }
+    counted_blocks() : pool_program({.layout = "crash/pool", .engines = {hf::clobber::engine()}}) {}
+    /// A program that loses a pointer in a failure reaches no block.
+    void describe(hf::pool& p, hf::crash::state& s) override { reach_all(p, s); }
 };
 
 /// The root comes into being, zero-filled.
-class root_made final : public pool_program {
+class root_made final : public counted_blocks {
     unsigned operations(unsigned) const override { return 1; }
     void run(hf::pool& p, unsigned, unsigned) override { p.root<root>(); }
     void describe(hf::pool& p, hf::crash::state& s) override {
@@ -56,7 +40,7 @@ class root_made final : public pool_program {
 };
 
 /// Blocks outside sections: each call counts when it returns.
-class blocks_at_once final : public pool_program {
+class blocks_at_once final : public counted_blocks {
 public:
     explicit blocks_at_once(std::size_t bytes) : bytes_(bytes) {}
     unsigned operations(unsigned) const override { return 4; }
@@ -71,7 +55,7 @@ private:
 };
 
 /// A staged block belongs to nobody until a section adopts it.
-class staged final : public pool_program {
+class staged final : public counted_blocks {
     unsigned operations(unsigned) const override { return 3; }
     void run(hf::pool& p, unsigned, unsigned i) override {
         auto block = hf::staged::in(p, 200);
@@ -97,12 +81,11 @@ class staged final : public pool_program {
 };
 
 /// The pool grows because it must; then the new extent serves.
-class growth final : public pool_program {
-    hf::open_options options() const override {
-        hf::open_options o = pool_program::options();
-        o.max_bytes = hf::operator""_KiB(96);
-        return o;
-    }
+class growth final : public counted_blocks {
+public:
+    growth() { options_.max_bytes = hf::operator""_KiB(96); }
+
+private:
     // Four of the ten chunks that a pool of 64 KiB has for blocks stay free.
     void setup(hf::pool&) override {
         for (int i = 0; i < 3; ++i) hf_alloc(8192);
@@ -115,14 +98,13 @@ class growth final : public pool_program {
 
 /// The last extent becomes longer by a chunk each time, as the limit of growth does: the first time
 /// it is begun.
-class lengthening final : public pool_program {
+class lengthening final : public counted_blocks {
+public:
+    lengthening() { options_.max_bytes = 2 * options_.create_bytes; }
+
+private:
     static constexpr std::uint64_t chunk = 4096;
 
-    hf::open_options options() const override {
-        hf::open_options o = pool_program::options();
-        o.max_bytes = 2 * o.create_bytes;
-        return o;
-    }
     void setup(hf::pool& p) override {
         if (!p.limit_growth(p.size_bytes()).ok()) hf::fatal("there is no limit");
         while (hf_alloc(chunk) != nullptr) {}
@@ -137,7 +119,7 @@ class lengthening final : public pool_program {
 
 /// Large blocks are freed and their space is given back: what is not free, durably, keeps its
 /// content. Then it serves again.
-class trimmed final : public pool_program {
+class trimmed final : public counted_blocks {
     static constexpr std::size_t bytes = 8192;
     static constexpr std::uint64_t mark = 0x5472'696d'6d65'6421;
 

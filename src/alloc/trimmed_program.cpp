@@ -3,6 +3,7 @@
 // Sections that free whole chunks, whose space is given back at any moment by their own thread or
 // another one: what a section that is rolled back, replayed or completed needs is never in a hole.
 // Of each engine, with marks and stores that wait for the next section.
+#include <check/pool_program.hpp>
 #include <check/take_over.hpp>
 #include <redo/redo_sections.hpp>
 
@@ -89,22 +90,18 @@ void replace_large(by engine, large_root::slot* in) {
     hf_clobber_commit();
 }
 
-class trimmed : public hf::crash::program {
+class trimmed : public hf::crash::pool_program {
 public:
-    trimmed(by engine, bool later, bool two) : engine_(engine), later_(later), two_(two) {}
+    trimmed(by engine, bool later, bool two)
+        : pool_program(
+              {.layout = "crash/trimmed",
+               .engines = {hf::undo::engine({.durable = later ? hf::durability::by_next_section
+                                                              : hf::durability::on_return}),
+                           hf::redo::engine(), hf::clobber::engine()},
+               .bytes = hf::operator""_KiB(128)}),
+          engine_(engine), later_(later), two_(two) {}
 
 private:
-    hf::open_options options() const override {
-        hf::open_options o;
-        o.layout = "crash/trimmed";
-        o.create_bytes = o.max_bytes = hf::operator""_KiB(128);
-        o.mode = hf::mode::pmem;
-        o.max_threads = 2;
-        o.engines = {hf::undo::engine({.durable = later_ ? hf::durability::by_next_section
-                                                         : hf::durability::on_return}),
-                     hf::redo::engine(), hf::clobber::engine()};
-        return o;
-    }
     bool buffered(unsigned, unsigned) const override { return later_; }
     void setup(hf::pool& p) override {
         for (large_root::slot& s : p.root<large_root>()->slots) {

@@ -2,13 +2,13 @@
 //
 // Goal: a report names the line at fault. Method: programs with one fault each, explored as any
 // other; the report's guilty store must stand on the line that the program says it does.
+#include <check/pool_program.hpp>
 #include <check/program.hpp>
 #include <check/recorder.hpp>
 #include <check/report.hpp>
 #include <check/symbols.hpp>
 
 #include <holdfast/abi/holdfast_abi.h>
-#include <holdfast/author/crash.hpp>
 #include <holdfast/undo.hpp>
 
 #include <fmt/format.h>
@@ -35,17 +35,9 @@ struct record {
 int guilty_line = 0; // set by the program under test, on the line at fault
 
 /// One operation that sets 'value' and lets 'valid' say so.
-class one_fault : public program {
+class one_fault : public pool_program {
 public:
-    hf::open_options options() const override {
-        hf::open_options o;
-        o.layout = "crash/one fault";
-        o.create_bytes = o.max_bytes = hf::operator""_KiB(64);
-        o.mode = hf::mode::pmem;
-        o.max_threads = 2;
-        o.engines = {hf::undo::engine()};
-        return o;
-    }
+    one_fault() : pool_program({.layout = "crash/one fault", .engines = {hf::undo::engine()}}) {}
     void setup(hf::pool& p) override { p.root<record>(); }
     unsigned operations(unsigned) const override { return 1; }
     void run(hf::pool& p, unsigned, unsigned) override { change(p, *p.root<record>()); }
@@ -176,12 +168,8 @@ struct lost_update final : one_fault {
 
 /// Three threads; wrong when the third one comes between the two stores of the first.
 struct third_in_between final : one_fault {
+    third_in_between() { options_.max_threads = 4; }
     unsigned threads() const override { return 3; }
-    hf::open_options options() const override {
-        hf::open_options o = one_fault::options();
-        o.max_threads = 4;
-        return o;
-    }
     void run(hf::pool& p, unsigned thread, unsigned) override {
         auto& r = *p.root<record>();
         if (thread == 0) {

@@ -182,11 +182,8 @@ public:
 /// block before the first one's section has gone on.
 class beside_clobber final : public justdo_program {
 public:
-    using justdo_program::crash_program;
-    hf::open_options options() const override {
-        hf::open_options o = justdo_program::options();
-        o.engines.push_back(hf::clobber::engine());
-        return o;
+    beside_clobber(hf::justdo::variant how, unsigned threads) : justdo_program(how, threads) {
+        options_.engines.push_back(hf::clobber::engine());
     }
     void setup(hf::pool& p) override { p.root<two_lists>(); }
     unsigned operations(unsigned) const override { return 1; }
@@ -232,11 +229,8 @@ private:
 /// stores until the next one's.
 class behind_redo final : public justdo_program {
 public:
-    using justdo_program::crash_program;
-    hf::open_options options() const override {
-        hf::open_options o = justdo_program::options();
-        o.engines.push_back(hf::redo::engine());
-        return o;
+    behind_redo(hf::justdo::variant how, unsigned threads) : justdo_program(how, threads) {
+        options_.engines.push_back(hf::redo::engine());
     }
     void setup(hf::pool& p) override {
         for (auto& a : p.root<bank>()->accounts) a.balance = 100;
@@ -279,11 +273,8 @@ private:
 /// has the sum.
 class lock_in_redos final : public justdo_program {
 public:
-    using justdo_program::crash_program;
-    hf::open_options options() const override {
-        hf::open_options o = justdo_program::options();
-        o.engines.push_back(hf::redo::engine());
-        return o;
+    lock_in_redos(hf::justdo::variant how, unsigned threads) : justdo_program(how, threads) {
+        options_.engines.push_back(hf::redo::engine());
     }
     void setup(hf::pool& p) override { p.root<by_hand::list*>(); }
     unsigned operations(unsigned) const override { return 2; }

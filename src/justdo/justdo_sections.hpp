@@ -4,10 +4,10 @@
 // the engine's own blocks are reachable.
 #pragma once
 
+#include <check/pool_program.hpp>
 #include <justdo/inspect.hpp>
 #include <justdo/resume.hpp>
 
-#include <holdfast/author/crash.hpp>
 #include <holdfast/justdo.hpp>
 
 #include <algorithm>
@@ -25,24 +25,22 @@ inline constexpr variant variants[] = {{"adr", hf::mode::pmem, false},
                                        {"eadr", hf::mode::pmem, true},
                                        {"process", hf::mode::process, false}};
 
-class crash_program : public hf::crash::program {
+class crash_program : public hf::crash::pool_program {
 public:
-    crash_program(variant how, unsigned threads) : how_(how), threads_(threads) {}
+    crash_program(variant how, unsigned threads)
+        : pool_program({.layout = "crash/justdo",
+                        .engines = {engine()},
+                        .mode = how.mode,
+                        .eadr = how.eadr}),
+          how_(how), threads_(threads) {}
 
     hf::open_options options() const override {
-        hf::open_options o;
-        o.layout = "crash/justdo";
-        o.create_bytes = o.max_bytes = hf::operator""_KiB(64);
-        o.mode = how_.mode;
-        o.expert.eadr = how_.eadr;
-        o.max_threads = 2;
-        o.engines = {engine()};
         // Asked for by whoever opens the pool next.
         resume_order = [backwards = how_.backwards](auto& sections) {
             if (backwards) std::ranges::reverse(sections);
         };
         places_in_use = places_;
-        return o;
+        return options_;
     }
     unsigned threads() const override { return threads_; }
 

@@ -2,8 +2,9 @@
 //
 // Sections that recurse, of engines justdo and ido: a tree is built, summed and added to, each call
 // with a frame of its own.
+#include <check/pool_program.hpp>
+
 #include <holdfast/alloc.hpp>
-#include <holdfast/author/crash.hpp>
 #include <holdfast/engines.hpp>
 
 #include <string>
@@ -48,19 +49,14 @@ HF_TXFUNC void plant(forest* in, std::uint64_t depth) noexcept { in->root = buil
 HF_TXFUNC void count(forest* in) noexcept { in->count = add_up(in->root); }
 HF_TXFUNC void add_to_all(forest* in, std::uint64_t times) noexcept { spread(in->root, 1, times); }
 
-class recursion final : public hf::crash::program {
+class recursion final : public hf::crash::pool_program {
 public:
-    explicit recursion(hf::mode mode) : mode_(mode) {}
+    explicit recursion(hf::mode mode)
+        : pool_program({.layout = "crash/recursion",
+                        .engines = hf::engines_of_build(),
+                        .mode = mode,
+                        .max_threads = 1}) {}
 
-    hf::open_options options() const override {
-        hf::open_options o;
-        o.layout = "crash/recursion";
-        o.create_bytes = o.max_bytes = hf::operator""_KiB(64);
-        o.mode = mode_;
-        o.max_threads = 1;
-        o.engines = hf::engines_of_build();
-        return o;
-    }
     void setup(hf::pool& p) override { p.root<forest>(); }
     unsigned operations(unsigned) const override { return 3; }
     void run(hf::pool& p, unsigned, unsigned i) override {
@@ -84,7 +80,6 @@ private:
         add(n->left, s);
         add(n->right, s);
     }
-    const hf::mode mode_;
 };
 
 [[maybe_unused]] const bool added = [] {

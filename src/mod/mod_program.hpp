@@ -6,10 +6,10 @@
 #pragma once
 
 #include <base/assert.hpp>
+#include <check/pool_program.hpp>
 #include <check/shadow_trace.hpp>
 #include <mod/store_impl.hpp>
 
-#include <holdfast/author/crash.hpp>
 #include <holdfast/author/mod/store.hpp>
 
 #include <set>
@@ -118,20 +118,13 @@ private:
 [[maybe_unused]] inline const bool roots_followed =
     (check::shadow_trace::set_follower(led_to::follow), true);
 
-class mod_program : public program {
+class mod_program : public pool_program {
 public:
-    explicit mod_program(const mod_variant& v) : variant_(v) {}
+    explicit mod_program(const mod_variant& v)
+        : pool_program(
+              {.layout = "crash/mod", .engines = {mod::engine()}, .mode = v.mode, .eadr = v.eadr}),
+          variant_(v) {}
 
-    open_options options() const override {
-        open_options o;
-        o.layout = "crash/mod";
-        o.create_bytes = o.max_bytes = 64_KiB;
-        o.mode = variant_.mode;
-        o.expert.eadr = variant_.eadr;
-        o.max_threads = 2;
-        o.engines = {mod::engine()};
-        return o;
-    }
     bool buffered(unsigned, unsigned) const override {
         return variant_.when == mod::durability::by_next_section;
     }

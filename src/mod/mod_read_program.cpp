@@ -11,8 +11,6 @@
 #include <holdfast/mod/vector.hpp>
 #include <holdfast/txfunc.hpp>
 
-#include <sched.h>
-
 namespace {
 
 using numbers = hf::mod::vector<std::uint64_t>;
@@ -37,18 +35,13 @@ const hf_txfunc add_desc{HF_ABI_VERSION, sizeof(add_args), 3101, 1,       "add",
 [[maybe_unused]] const bool registered = (hf_txfunc_register(&add_desc), true);
 
 /// Adds an element to a sum, then changes the element.
-class read_by_a_section : public hf::crash::program {
+class read_by_a_section : public hf::crash::pool_program {
 public:
-    explicit read_by_a_section(bool of_map) : of_map_(of_map) {}
-    hf::open_options options() const override {
-        hf::open_options o;
-        o.layout = "crash/mod read";
-        o.create_bytes = o.max_bytes = hf::operator""_KiB(96);
-        o.mode = hf::mode::pmem;
-        o.max_threads = 2;
-        o.engines = {hf::clobber::engine(), hf::mod::engine()};
-        return o;
-    }
+    explicit read_by_a_section(bool of_map)
+        : pool_program({.layout = "crash/mod read",
+                        .engines = {hf::clobber::engine(), hf::mod::engine()},
+                        .bytes = hf::operator""_KiB(96)}),
+          of_map_(of_map) {}
     void setup(hf::pool& p) override {
         p.root<sum>();
         if (of_map_) (void)map(p).insert(1, 10);
@@ -95,14 +88,8 @@ public:
     unsigned threads() const override { return 2; }
     unsigned operations(unsigned) const override { return 1; }
     void run(hf::pool& p, unsigned thread, unsigned) override {
-        while (taken_) ::sched_yield();
-        taken_ = true;
-        read_by_a_section::run(p, 0, thread);
-        taken_ = false;
+        in_turn([&] { read_by_a_section::run(p, 0, thread); });
     }
-
-private:
-    bool taken_ = false; // threads take turns: no atomic needed
 };
 
 [[maybe_unused]] const bool added = [] {

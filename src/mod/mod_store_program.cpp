@@ -12,7 +12,6 @@
 
 #include <algorithm>
 #include <optional>
-#include <sched.h>
 #include <set>
 #include <thread>
 #include <utility>
@@ -172,11 +171,11 @@ public:
     void setup(pool& p) override { push(p, 'a', 0), push(p, 'b', 1); }
     unsigned operations(unsigned thread) const override { return 2 - thread; }
     void run(pool& p, unsigned thread, unsigned i) override {
-        while (locked_) ::sched_yield(); // what it sees has returned
-        locked_ = true;
-        if (thread == 0) push(p, 'a', i + 1);
-        const std::size_t seen = values(p, 'a').size();
-        locked_ = false;
+        std::size_t seen = 0;
+        in_turn([&] { // what it sees has returned
+            if (thread == 0) push(p, 'a', i + 1);
+            seen = values(p, 'a').size();
+        });
         if (thread == 0) return;
         hf::settle(p);
         push(p, 'b', seen);
@@ -195,7 +194,6 @@ private:
         HF_ASSERT(list::values(now.base(), now.word(), found));
         return found;
     }
-    bool locked_ = false; // threads take turns: no atomic needed
 };
 
 /// Many steps, one commit: what the batch has made it changes in place.

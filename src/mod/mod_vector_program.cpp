@@ -16,7 +16,6 @@
 #include <cstring>
 #include <memory>
 #include <optional>
-#include <sched.h>
 #include <string>
 
 namespace {
@@ -368,11 +367,11 @@ public:
     unsigned operations(unsigned) const override { return 1; }
     void run(pool& p, unsigned thread, unsigned) override {
         auto one = open(p, "one"), two = open(p, "two");
-        while (locked_) ::sched_yield();
-        locked_ = true;
-        const bool seen = one[1] == 100;
-        if (thread == 0) expect(one.set(1, 100));
-        locked_ = false;
+        bool seen = false;
+        in_turn([&] {
+            seen = one[1] == 100;
+            if (thread == 0) expect(one.set(1, 100));
+        });
         if (thread == 0) return;
         hf::settle(p);
         expect(two.push_back(seen ? 77 : 88));
@@ -386,7 +385,6 @@ public:
 
 private:
     void use(pool&, state&) override {}
-    bool locked_ = false; // threads take turns: no atomic needed
 };
 
 /// Two threads: an element stored in place is in another thread's vector too, or was until a commit
@@ -439,11 +437,8 @@ const hf_txfunc counting{HF_ABI_VERSION, 0, 2401, 1, "count", "here", nullptr, 0
 /// from what the other has left, in either order.
 class between_sections final : public vectors<u64> {
 public:
-    using vectors<u64>::vectors;
-    open_options options() const override {
-        open_options o = vectors::options();
-        o.engines = {mod::engine(), redo::engine()};
-        return o;
+    between_sections(const mod_variant& v, unsigned before) : vectors(v, before) {
+        options_.engines.push_back(redo::engine());
     }
     void setup(pool& p) override {
         vectors::setup(p);

@@ -4,11 +4,11 @@
 // to the new one, or are changed where they stand and counted by the cursor; roots of many chunks,
 // or none; maps. Instrumented by hand.
 #include <base/assert.hpp>
+#include <check/pool_program.hpp>
 
 #include <holdfast/abi/holdfast_abi.h>
 #include <holdfast/alloc.hpp>
 #include <holdfast/author/blocks.hpp>
-#include <holdfast/author/crash.hpp>
 #include <holdfast/author/mod/store.hpp>
 #include <holdfast/migration.hpp>
 #include <holdfast/mod/map.hpp>
@@ -59,32 +59,23 @@ void push(old_root* to, std::uint64_t value) {
     });
 }
 
-class migration_program : public hf::crash::program {
+class migration_program : public hf::crash::pool_program {
 public:
-    explicit migration_program(hf::durability sections) : sections_(sections) {}
+    explicit migration_program(hf::durability sections)
+        : pool_program({.layout = "crash/migration/1",
+                        .engines = {hf::undo::engine({.durable = sections})}}) {}
     hf::open_options options() const override {
-        hf::open_options o = made_with();
+        hf::open_options o = options_;
         o.layout = "crash/migration/2";
         o.migrate = [this](hf::migration& m) { return migrate(m); };
         return o;
     }
-    hf::open_options made_with() const override {
-        hf::open_options o;
-        o.layout = "crash/migration/1";
-        o.create_bytes = o.max_bytes = hf::operator""_KiB(64);
-        o.mode = hf::mode::pmem;
-        o.max_threads = 2;
-        o.engines = {hf::undo::engine({.durable = sections_})};
-        return o;
-    }
+    hf::open_options made_with() const override { return options_; }
     unsigned operations(unsigned) const override { return 0; }
     void run(hf::pool&, unsigned, unsigned) override {}
 
 protected:
     virtual hf::status migrate(hf::migration& m) const = 0;
-
-private:
-    const hf::durability sections_;
 };
 
 /// Each section takes an element from the old list and gives it to the new one.
@@ -189,12 +180,9 @@ private:
 /// Entries of a MOD map go to one of another type, each by an update of both.
 class entries final : public migration_program {
 public:
-    entries() : migration_program(hf::durability::on_return) {}
-    hf::open_options made_with() const override {
-        hf::open_options o = migration_program::made_with();
-        o.create_bytes = o.max_bytes = hf::operator""_KiB(256);
-        o.engines.push_back(hf::mod::engine());
-        return o;
+    entries() : migration_program(hf::durability::on_return) {
+        options_.create_bytes = options_.max_bytes = hf::operator""_KiB(256);
+        options_.engines.push_back(hf::mod::engine());
     }
     void setup(hf::pool& p) override {
         auto map = old_map::open(p, {"old"});

@@ -3,11 +3,11 @@
 // Pools with damage that salvage gives up: what it stores may be cut short as well, and is made
 // again by the next open. What the damage has nothing to do with is there whenever that is.
 // Instrumented by hand.
+#include <check/pool_program.hpp>
 #include <log/lane.hpp>
 #include <open/pool_impl.hpp>
 
 #include <holdfast/abi/holdfast_abi.h>
-#include <holdfast/author/crash.hpp>
 #include <holdfast/author/persist.hpp>
 #include <holdfast/simpo.hpp>
 #include <holdfast/undo.hpp>
@@ -32,22 +32,17 @@ void count(pair* to) {
     hf_undo_commit();
 }
 
-class salvaged : public hf::crash::program {
+class salvaged : public hf::crash::pool_program {
 public:
+    salvaged()
+        : pool_program({.layout = "crash/salvage/1",
+                        .engines = {hf::undo::engine(), hf::simpo::engine()}}) {}
     hf::open_options options() const override {
-        hf::open_options o = made_with();
+        hf::open_options o = options_;
         o.salvage = true;
         return o;
     }
-    hf::open_options made_with() const override {
-        hf::open_options o;
-        o.layout = "crash/salvage/1";
-        o.create_bytes = o.max_bytes = hf::operator""_KiB(64);
-        o.mode = hf::mode::pmem;
-        o.max_threads = 2;
-        o.engines = {hf::undo::engine(), hf::simpo::engine()};
-        return o;
-    }
+    hf::open_options made_with() const override { return options_; }
     void setup(hf::pool& p) override {
         auto* const of = p.root<pair>();
         for (int i = 0; i < 3; ++i) count(of);

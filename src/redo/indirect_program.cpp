@@ -2,8 +2,9 @@
 //
 // A sorted list whose order is a function pointer, changed by objects with virtual functions: what
 // the sections store is stored by functions that they call by address. Engine redo's alone.
+#include <check/pool_program.hpp>
+
 #include <holdfast/alloc.hpp>
-#include <holdfast/author/crash.hpp>
 #include <holdfast/engines.hpp>
 #include <holdfast/txfunc.hpp>
 
@@ -65,17 +66,10 @@ HF_TXFUNC void apply(root* r, const change* const* changes, unsigned count, orde
     for (unsigned i = 0; i < count; ++i) changes[i]->make(r, before);
 }
 
-class indirect_program final : public hf::crash::program {
+class indirect_program final : public hf::crash::pool_program {
 public:
-    hf::open_options options() const override {
-        hf::open_options o;
-        o.layout = "crash/indirect";
-        o.create_bytes = o.max_bytes = hf::operator""_KiB(64);
-        o.mode = hf::mode::pmem;
-        o.max_threads = 2;
-        o.engines = hf::engines_of_build();
-        return o;
-    }
+    indirect_program()
+        : pool_program({.layout = "crash/indirect", .engines = hf::engines_of_build()}) {}
     void setup(hf::pool& p) override {
         const insertion one(20), other(10);
         const change* const all[] = {&one, &other};

@@ -8,8 +8,6 @@
 #include <holdfast/clobber.hpp>
 #include <holdfast/lock.hpp>
 
-#include <sched.h>
-
 namespace {
 
 enum class what : std::uint8_t {
@@ -24,29 +22,17 @@ enum class what : std::uint8_t {
     there_and_back   // each replaces the other's block, and stores over what it has become
 };
 
-void add_one(const void* packed) {
-    std::uint64_t* const count = *static_cast<std::uint64_t* const*>(packed);
-    hf_clobber_log(count, 8);
-    *const_cast<volatile std::uint64_t*>(count) = *count + 1;
-}
-const hf_arg add_schema[] = {{0, 8, HF_ARG_POOL_POINTER}};
-const hf_txfunc add_desc{HF_ABI_VERSION, 8, 2203, 1, "add_one", "here", add_schema, 1, add_one};
-[[maybe_unused]] const bool registered = (hf_txfunc_register(&add_desc), true);
-
 void add_to_all(cell* c) {
     for (std::uint64_t& word : c->words) store(&word, load(&word) + 1);
 }
 
 class handed_over final : public redo_program {
 public:
-    explicit handed_over(what which, bool eadr = false) : which_(which), eadr_(eadr) {}
+    explicit handed_over(what which, bool eadr = false) : which_(which) {
+        options_.expert.eadr = eadr;
+    }
 
 private:
-    hf::open_options options() const override {
-        hf::open_options o = redo_program::options();
-        o.expert.eadr = eadr_;
-        return o;
-    }
     unsigned threads() const override { return 2; }
     unsigned operations(unsigned thread) const override {
         if (which_ == what::both_directions || which_ == what::there_and_back) return 2;
@@ -56,15 +42,14 @@ private:
     void run(hf::pool& p, unsigned thread, unsigned i) override {
         root* const r = p.root<root>();
         if (i == 0 || which_ == what::both_directions || which_ == what::there_and_back) {
-            while (taken_) ::sched_yield();
-            taken_ = true;
-            if (which_ == what::there_and_back && i == 1) change(r);
-            else if (which_ == what::there_and_back) leave(r, thread);
-            else if (thread == 0 || which_ == what::both_directions) leave(r, thread);
-            else change(r);
-            taken_ = false;
+            in_turn([&] {
+                if (which_ == what::there_and_back && i == 1) change(r);
+                else if (which_ == what::there_and_back) leave(r, thread);
+                else if (thread == 0 || which_ == what::both_directions) leave(r, thread);
+                else change(r);
+            });
         } else if (which_ == what::other_engine) {
-            add_by_clobber(&r->many[8 * thread]);
+            hf::crash::add_by_clobber(&r->many[8 * thread]);
         } else if (which_ == what::block_changed && i == 3) {
             section([&] { store(&r->slots[1], made(9)); });
         } else { // on a line that nobody else stores to
@@ -111,14 +96,9 @@ private:
             *word = *const_cast<volatile std::uint64_t*>(word);
             return r->slots[0]->lock.unlock();
         }
-        case what::other_engine: return add_by_clobber(&r->count);
+        case what::other_engine: return hf::crash::add_by_clobber(&r->count);
         default: return leave(r, 1);
         }
-    }
-    static void add_by_clobber(std::uint64_t* count) {
-        hf_clobber_begin(&add_desc, &count);
-        add_one(&count);
-        hf_clobber_commit();
     }
     void describe(hf::pool& p, hf::crash::state& s) override {
         const root* r = p.root<root>();
@@ -129,12 +109,10 @@ private:
         }
         s.add(r->count);
         for (std::size_t i = 0; i <= 16; ++i) s.add(r->many[i]);
-        reach_all(p, s);
+        reach_all(p, s, r);
     }
 
     what which_;
-    bool eadr_;
-    bool taken_ = false; // threads take turns: no atomic needed
 };
 
 /// A thread ends, and another takes its lane and goes on from what it has left.
@@ -142,14 +120,12 @@ class thread_ended final : public redo_program {
     unsigned threads() const override { return 2; }
     unsigned operations(unsigned thread) const override { return thread + 1; }
     void run(hf::pool& p, unsigned thread, unsigned i) override {
-        while (taken_) ::sched_yield();
-        taken_ = true;
-        if (i == 0) replace(p.root<root>(), 0);
-        else section([&] { add_to_all(p.root<root>()->slots[0]); });
-        if (thread == 0) end_thread(p);
-        taken_ = false;
+        in_turn([&] {
+            if (i == 0) replace(p.root<root>(), 0);
+            else section([&] { add_to_all(p.root<root>()->slots[0]); });
+            if (thread == 0) end_thread(p);
+        });
     }
-    bool taken_ = false; // threads take turns: no atomic needed
 };
 
 [[maybe_unused]] const bool added = [] {

@@ -11,7 +11,6 @@
 #include <holdfast/lock.hpp>
 
 #include <new>
-#include <sched.h>
 
 namespace {
 
@@ -60,7 +59,7 @@ class moved final : public redo_program {
         s.expect(r->count != 3 || r->many[moving / 2 + 1] == 101, "moved up with what was stored");
         s.expect(r->count != 4 || r->many[moving / 2 - 3] == 102, "moved down the same");
         for (std::size_t w = 0; w <= moving; ++w) s.add(r->many[w]);
-        reach_all(p, s);
+        reach_all(p, s, r);
     }
     static constexpr std::size_t moving = 32; // lines that are within a run alone
 };
@@ -179,14 +178,11 @@ class staged_locked final : public redo_program {
 class shared_word final : public redo_program {
 public:
     shared_word(unsigned threads, unsigned operations)
-        : threads_(threads), operations_(operations) {}
+        : threads_(threads), operations_(operations) {
+        options_.max_threads = threads;
+    }
 
 private:
-    hf::open_options options() const override {
-        hf::open_options o = redo_program::options();
-        o.max_threads = threads_;
-        return o;
-    }
     unsigned threads() const override { return threads_; }
     unsigned operations(unsigned) const override { return operations_; }
     void run(hf::pool& p, unsigned thread, unsigned i) override {
@@ -201,12 +197,8 @@ class by_turns final : public redo_program {
     unsigned threads() const override { return 2; }
     unsigned operations(unsigned) const override { return 1; }
     void run(hf::pool& p, unsigned, unsigned) override {
-        while (taken_) ::sched_yield();
-        taken_ = true;
-        replace(p.root<root>(), 0);
-        taken_ = false;
+        in_turn([&] { replace(p.root<root>(), 0); });
     }
-    bool taken_ = false; // threads take turns: no atomic needed
 };
 
 /// One thread's second section runs beside the other thread's, which has the lock of the first one:
@@ -217,12 +209,8 @@ class beside_the_next final : public redo_program {
     void run(hf::pool& p, unsigned thread, unsigned i) override {
         root* const r = p.root<root>();
         if (thread == 0 && i == 1) return section([&] { store(&r->bytes[0], std::uint8_t{1}); });
-        while (taken_) ::sched_yield();
-        taken_ = true;
-        section([&] { store(&r->count, load(&r->count) + 1); });
-        taken_ = false;
+        in_turn([&] { section([&] { store(&r->count, load(&r->count) + 1); }); });
     }
-    bool taken_ = false; // threads take turns: no atomic needed
 };
 
 /// Two threads that share a heap only.
@@ -242,28 +230,12 @@ class side_by_side final : public redo_program {
     }
 };
 
-void add_one(const void* packed) {
-    std::uint64_t* const count = *static_cast<std::uint64_t* const*>(packed);
-    hf_clobber_log(count, 8);
-    *const_cast<volatile std::uint64_t*>(count) = *count + 1;
-}
-const hf_arg add_schema[] = {{0, 8, HF_ARG_POOL_POINTER}};
-const hf_txfunc add_desc{HF_ABI_VERSION, 8, 2202, 1, "add_one", "here", add_schema, 1, add_one};
-[[maybe_unused]] const bool registered = (hf_txfunc_register(&add_desc), true);
-
-void count_by_clobber(root* r) {
-    std::uint64_t* count = &r->count;
-    hf_clobber_begin(&add_desc, &count);
-    add_one(&count);
-    hf_clobber_commit();
-}
-
 /// Sections of engine clobber before and behind, in one lane.
 class with_clobber final : public redo_program {
     unsigned operations(unsigned) const override { return 4; }
     void run(hf::pool& p, unsigned, unsigned i) override {
         root* r = p.root<root>();
-        i % 2 == 1 ? replace(r, 0) : count_by_clobber(r);
+        i % 2 == 1 ? replace(r, 0) : hf::crash::add_by_clobber(&r->count);
     }
 };
 
@@ -272,9 +244,10 @@ class with_clobber final : public redo_program {
 class handed_out : public redo_program {
 protected:
     void describe(hf::pool& p, hf::crash::state& s) override {
-        s.add(p.root<root>()->count);
-        s.add(p.root<root>()->even);
-        reach_all(p, s);
+        const root* r = p.root<root>();
+        s.add(r->count);
+        s.add(r->even);
+        reach_all(p, s, r);
     }
 };
 
@@ -307,7 +280,7 @@ class handed_out_unadopted final : public handed_out {
         root* r = p.root<root>();
         if (i == 0) {
             staged_ = hf::staged::in(p, sizeof(cell))->release();
-            count_by_clobber(r);
+            hf::crash::add_by_clobber(&r->count);
         } else if (i == 1)
             section([&] {
                 hf_adopt(staged_);
@@ -398,7 +371,7 @@ private:
         const root* r = p.root<root>();
         s.add(r->slots[0]->words[0]);
         s.expect(r->slots[1] == nullptr, "an aborted section has stored nothing");
-        reach_all(p, s);
+        reach_all(p, s, r);
     }
 };
 
@@ -411,18 +384,13 @@ private:
     unsigned threads() const override { return 2; }
     unsigned operations(unsigned) const override { return 1; }
     void run(hf::pool& p, unsigned thread, unsigned) override {
-        while (taken_) ::sched_yield();
-        taken_ = true;
-        root* const r = p.root<root>();
-        if (thread == 0) {
+        in_turn([&] {
+            root* const r = p.root<root>();
+            if (thread == 1) return replace(r, 0);
             take_back([&] { store(&r->slots[1], made(9)); });
             hf::return_spare_blocks(p);
-        } else {
-            replace(r, 0);
-        }
-        taken_ = false;
+        });
     }
-    bool taken_ = false; // threads take turns: no atomic needed
 };
 
 /// Nothing is lost: each takes more than half of what there is.
@@ -471,7 +439,7 @@ class no_room_for_log final : public redo_program {
         s.add(r->count);
         s.expect(r->many[0] == 0, "a section without room for its log has not happened");
         for (std::uint64_t word : r->many) s.expect(word == r->many[0], "all of it or nothing");
-        reach_all(p, s);
+        reach_all(p, s, r);
     }
 };
 

@@ -5,10 +5,11 @@
 // go on in the heap, that only read, that end as if they had never begun, that adopt; sections of
 // engine clobber; blocks that change hands outside of sections, hf::settle,
 // hf::return_spare_blocks; and more of it after a recovery.
+#include <check/pool_program.hpp>
+
 #include <holdfast/abi/holdfast_abi.h>
 #include <holdfast/alloc.hpp>
 #include <holdfast/author/blocks.hpp>
-#include <holdfast/author/crash.hpp>
 #include <holdfast/author/staged.hpp>
 #include <holdfast/clobber.hpp>
 #include <holdfast/redo.hpp>
@@ -72,20 +73,15 @@ private:
     std::uint64_t state_;
 };
 
-class by_chance final : public hf::crash::program {
+class by_chance final : public hf::crash::pool_program {
 public:
-    explicit by_chance(unsigned seed) : seed_(seed) {}
+    explicit by_chance(unsigned seed)
+        : pool_program({.layout = "crash/chance",
+                        .engines = {hf::redo::engine(), hf::clobber::engine()},
+                        .bytes = hf::operator""_KiB(192)}),
+          seed_(seed) {}
 
 private:
-    hf::open_options options() const override {
-        hf::open_options o;
-        o.layout = "crash/chance";
-        o.create_bytes = o.max_bytes = hf::operator""_KiB(192);
-        o.mode = hf::mode::pmem;
-        o.max_threads = 2;
-        o.engines = {hf::redo::engine(), hf::clobber::engine()};
-        return o;
-    }
     void setup(hf::pool& p) override {
         for (group& g : p.root<root>()->all) {
             hf_redo_begin(&described, nullptr);

@@ -3,18 +3,38 @@
 // What programs of engine redo share: sections instrumented by hand, and what they work on.
 #pragma once
 
+#include <check/pool_program.hpp>
 #include <section/thread.hpp>
 
 #include <holdfast/abi/holdfast_abi.h>
 #include <holdfast/alloc.hpp>
-#include <holdfast/author/blocks.hpp>
-#include <holdfast/author/crash.hpp>
 #include <holdfast/clobber.hpp>
 #include <holdfast/lock.hpp>
 #include <holdfast/redo.hpp>
 #include <holdfast/txfunc.hpp>
 
 #include <cstring>
+
+namespace hf::crash {
+
+inline void add_one(const void* packed) {
+    std::uint64_t* const count = *static_cast<std::uint64_t* const*>(packed);
+    hf_clobber_log(count, 8);
+    *const_cast<volatile std::uint64_t*>(count) = *count + 1;
+}
+inline constexpr hf_arg add_schema[] = {{0, 8, HF_ARG_POOL_POINTER}};
+inline constexpr hf_txfunc add_desc{HF_ABI_VERSION, 8,          2202, 1,      "add_one",
+                                    "here",         add_schema, 1,    add_one};
+[[maybe_unused]] inline const bool add_registered = (hf_txfunc_register(&add_desc), true);
+
+/// A section of engine clobber.
+inline void add_by_clobber(std::uint64_t* count) {
+    hf_clobber_begin(&add_desc, &count);
+    add_one(&count);
+    hf_clobber_commit();
+}
+
+} // namespace hf::crash
 
 namespace {
 
@@ -70,17 +90,12 @@ inline void replace(root* r, unsigned slot) {
     });
 }
 
-class redo_program : public hf::crash::program {
+class redo_program : public hf::crash::pool_program {
 public:
-    hf::open_options options() const override {
-        hf::open_options o;
-        o.layout = "crash/redo";
-        o.create_bytes = o.max_bytes = hf::operator""_KiB(128);
-        o.mode = hf::mode::pmem;
-        o.max_threads = 2;
-        o.engines = {hf::redo::engine(), hf::clobber::engine()};
-        return o;
-    }
+    redo_program()
+        : pool_program({.layout = "crash/redo",
+                        .engines = {hf::redo::engine(), hf::clobber::engine()},
+                        .bytes = hf::operator""_KiB(128)}) {}
     void setup(hf::pool& p) override { replace(p.root<root>(), 0); }
     unsigned operations(unsigned) const override { return 3; }
     void describe(hf::pool& p, hf::crash::state& s) override {
@@ -105,22 +120,6 @@ inline void end_thread(hf::pool& p) {
     own.work.leave();
     own.pool->blocks.release_all(own.cache);
     own.pool->lanes[own.lane].taken = false;
-}
-
-/// Blocks that are nowhere count as reached: their number is looked at.
-inline void reach_all(hf::pool& p, hf::crash::state& s) {
-    struct looking {
-        hf::crash::state* seen;
-        const void* root_block;
-    } looking{&s, p.root<root>()};
-    s.add(hf::account(p).blocks);
-    hf::for_each_block(
-        p,
-        [](void* to, const void* block, std::size_t) {
-            const auto* l = static_cast<struct looking*>(to);
-            if (block != l->root_block) l->seen->object(block);
-        },
-        &looking);
 }
 
 } // namespace

@@ -2,9 +2,9 @@
 //
 // The hand-instrumented list (section/list_sections.hpp), on both engines and in every domain:
 // values preserved in the log, blocks allocated and freed, inputs overwritten.
+#include <check/pool_program.hpp>
 #include <section/list_sections.hpp>
 
-#include <holdfast/author/crash.hpp>
 #include <holdfast/clobber.hpp>
 #include <holdfast/undo.hpp>
 
@@ -19,25 +19,20 @@ struct variant {
     bool eadr;
 };
 
-class list_program : public hf::crash::program {
+class list_program : public hf::crash::pool_program {
 public:
-    explicit list_program(const variant& v) : variant_(v) {}
-    hf::open_options options() const override {
-        hf::open_options o;
-        o.layout = "crash/list";
-        o.create_bytes = o.max_bytes = hf::operator""_KiB(64);
-        o.mode = variant_.mode;
-        o.expert.eadr = variant_.eadr;
-        o.max_threads = 2;
-        o.engines = {hf::clobber::engine(), hf::undo::engine()};
-        return o;
-    }
+    explicit list_program(const variant& v)
+        : pool_program({.layout = "crash/list",
+                        .engines = {hf::clobber::engine(), hf::undo::engine()},
+                        .mode = v.mode,
+                        .eadr = v.eadr}),
+          clobber_(v.clobber) {}
     void setup(hf::pool& p) override { p.root<list>(); }
     unsigned operations(unsigned) const override { return 5; }
     void run(hf::pool& p, unsigned, unsigned i) override {
         list* l = p.root<list>();
-        if (i == 2 || i == 3) pop(variant_.clobber, l);
-        else push(variant_.clobber, l, l->count + 1);
+        if (i == 2 || i == 3) pop(clobber_, l);
+        else push(clobber_, l, l->count + 1);
     }
     void describe(hf::pool& p, hf::crash::state& s) override {
         const list* l = p.root<list>();
@@ -56,7 +51,7 @@ public:
     }
 
 private:
-    variant variant_;
+    bool clobber_;
 };
 
 /// Nobody has made the root before the description asks for it: after a failure that is a store

@@ -6,12 +6,12 @@
 // order recovery takes lanes in: the programs exist twice, with lanes exchanged. The other section
 // may be one of engine undo, and both may be open at a time. And what a torn log must not do to the
 // sections that follow in its lane.
+#include <check/pool_program.hpp>
 #include <check/take_over.hpp>
 #include <section/section.hpp>
 
 #include <holdfast/abi/holdfast_abi.h>
 #include <holdfast/alloc.hpp>
-#include <holdfast/author/crash.hpp>
 #include <holdfast/author/staged.hpp>
 #include <holdfast/clobber.hpp>
 #include <holdfast/lock.hpp>
@@ -90,20 +90,12 @@ void undo_push(stack* on, std::uint64_t value) {
 }
 void undo_pop(stack* on) { undo_section(pop_desc, pop_body<false>, on); }
 
-hf::open_options options_for(const char* layout) {
-    hf::open_options o;
-    o.layout = layout;
-    o.create_bytes = o.max_bytes = hf::operator""_KiB(64);
-    o.mode = hf::mode::pmem;
-    o.max_threads = 2;
-    o.engines = {hf::clobber::engine(), hf::undo::engine()};
-    return o;
-}
-
-class pending_program : public hf::crash::program {
+class pending_program : public hf::crash::pool_program {
 public:
-    explicit pending_program(bool exchanged) : exchanged_(exchanged) {}
-    hf::open_options options() const override { return options_for("crash/pending"); }
+    explicit pending_program(bool exchanged)
+        : pool_program(
+              {.layout = "crash/pending", .engines = {hf::clobber::engine(), hf::undo::engine()}}),
+          exchanged_(exchanged) {}
     void setup(hf::pool& p) override {
         p.root<stack>();
         push(p.root<stack>(), 1);
@@ -119,11 +111,10 @@ public:
             ::sched_yield();
             return;
         }
-        while (taken_) ::sched_yield();
-        taken_ = true;
-        if ((thread == 0) != exchanged_) first(p.root<stack>());
-        else second(p.root<stack>());
-        taken_ = false;
+        in_turn([&] {
+            if ((thread == 0) != exchanged_) first(p.root<stack>());
+            else second(p.root<stack>());
+        });
     }
     void describe(hf::pool& p, hf::crash::state& s) override {
         const stack* on = p.root<stack>();
@@ -139,7 +130,6 @@ private:
     virtual void first(stack* on) { push(on, 2); }
     virtual void second(stack* on) = 0;
     bool exchanged_;
-    bool taken_ = false; // threads take turns: no atomic needed
 };
 
 class pop_after final : public pending_program {
@@ -173,11 +163,16 @@ class push_after_undo_pop final : public pending_program {
 };
 
 /// Sections of both engines are open at a time, on stacks of their own in one heap.
-class side_by_side final : public hf::crash::program {
+class side_by_side final : public hf::crash::pool_program {
+public:
+    side_by_side()
+        : pool_program({.layout = "crash/side by side",
+                        .engines = {hf::clobber::engine(), hf::undo::engine()}}) {}
+
+private:
     struct root {
         alignas(64) stack of[2]; // one line
     };
-    hf::open_options options() const override { return options_for("crash/side by side"); }
     void setup(hf::pool& p) override {
         for (stack& on : p.root<root>()->of) push(&on, 1);
     }
@@ -212,9 +207,11 @@ const hf_txfunc increment_desc{
     HF_ABI_VERSION, sizeof(counter*), 2103, 1, "increment", "here", pop_schema, 1, increment_body};
 void increment(counter* c) { section_of(increment_desc, c); }
 
-class counting_program : public hf::crash::program {
+class counting_program : public hf::crash::pool_program {
 public:
-    hf::open_options options() const override { return options_for("crash/counting"); }
+    counting_program()
+        : pool_program({.layout = "crash/counting",
+                        .engines = {hf::clobber::engine(), hf::undo::engine()}}) {}
     void setup(hf::pool& p) override {
         hf_txfunc_register(&increment_desc);
         p.root<counter>();

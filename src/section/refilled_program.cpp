@@ -3,6 +3,7 @@
 // A slot that nobody can reach is filled outside of sections (hf::staged::copy_words, staged::copy)
 // while a log, of the same thread or of another one, still needs it as it was: of each engine whose
 // sections leave their marks out.
+#include <check/pool_program.hpp>
 #include <check/take_over.hpp>
 #include <redo/redo_sections.hpp>
 
@@ -11,7 +12,6 @@
 #include <holdfast/undo.hpp>
 
 #include <array>
-#include <sched.h>
 #include <string>
 
 namespace {
@@ -75,24 +75,19 @@ template <by Engine> void take(ring* r) { run_section<Engine>(take_desc, take_bo
 
 enum class fills : std::uint8_t { words, copy };
 
-template <by Engine> class refilled : public hf::crash::program {
+template <by Engine> class refilled : public hf::crash::pool_program {
 public:
-    refilled(fills how, bool eadr) : how_(how), eadr_(eadr) {}
+    refilled(fills how, bool eadr)
+        : pool_program(
+              {.layout = "crash/refilled",
+               .engines = {hf::undo::engine({.durable = Engine == by::undo
+                                                            ? hf::durability::by_next_section
+                                                            : hf::durability::on_return}),
+                           hf::redo::engine(), hf::clobber::engine()},
+               .eadr = eadr}),
+          how_(how) {}
 
 protected:
-    hf::open_options options() const override {
-        hf::open_options o;
-        o.layout = "crash/refilled";
-        o.create_bytes = o.max_bytes = hf::operator""_KiB(64);
-        o.mode = hf::mode::pmem;
-        o.expert.eadr = eadr_;
-        o.max_threads = 2;
-        o.engines = {
-            hf::undo::engine({.durable = Engine == by::undo ? hf::durability::by_next_section
-                                                            : hf::durability::on_return}),
-            hf::redo::engine(), hf::clobber::engine()};
-        return o;
-    }
     bool buffered(unsigned, unsigned) const override { return Engine == by::undo; }
     void setup(hf::pool& p) override {
         fill(p, 7);
@@ -123,7 +118,6 @@ protected:
     }
 
     fills how_;
-    bool eadr_;
 };
 
 /// One thread takes, another one fills: the log that needs the slot is of another lane.
@@ -136,17 +130,15 @@ private:
     unsigned operations(unsigned) const override { return 1; }
     void run(hf::pool& p, unsigned thread, unsigned) override {
         ring* const r = p.root<ring>();
-        while (locked_) ::sched_yield();
-        locked_ = true;
-        const bool full = r->put != r->taken;
-        if (thread == 0 && full) take<Engine>(r);
-        if (thread == 1 && !full) {
-            this->fill(p, 5);
-            made<Engine>(r);
-        }
-        locked_ = false;
+        this->in_turn([&] {
+            const bool full = r->put != r->taken;
+            if (thread == 0 && full) take<Engine>(r);
+            if (thread == 1 && !full) {
+                this->fill(p, 5);
+                made<Engine>(r);
+            }
+        });
     }
-    bool locked_ = false; // threads take turns: no atomic needed
 };
 
 /// The process dies when the slot is filled: a kill takes no section that has returned.

@@ -4,20 +4,19 @@
 // memory freed by one section and reused by the next, marks left to later sections, sections that
 // store nothing, both engines in one pool, growth, a full pool. Instrumented by hand, for both
 // engines, so that each step is where it looks to be.
+#include <check/pool_program.hpp>
 #include <check/take_over.hpp>
 #include <section/section.hpp>
 
 #include <holdfast/abi/holdfast_abi.h>
 #include <holdfast/alloc.hpp>
 #include <holdfast/author/blocks.hpp>
-#include <holdfast/author/crash.hpp>
 #include <holdfast/author/staged.hpp>
 #include <holdfast/clobber.hpp>
 #include <holdfast/txfunc.hpp>
 #include <holdfast/undo.hpp>
 
 #include <cstring>
-#include <sched.h>
 #include <span>
 
 namespace {
@@ -320,17 +319,11 @@ struct spoil_less {
     return true;
 }();
 
-class section_program : public hf::crash::program {
+class section_program : public hf::crash::pool_program {
 public:
-    hf::open_options options() const override {
-        hf::open_options o;
-        o.layout = "crash/section";
-        o.create_bytes = o.max_bytes = hf::operator""_KiB(64);
-        o.mode = hf::mode::pmem;
-        o.max_threads = 2;
-        o.engines = {hf::clobber::engine(), hf::undo::engine()};
-        return o;
-    }
+    section_program()
+        : pool_program({.layout = "crash/section",
+                        .engines = {hf::clobber::engine(), hf::undo::engine()}}) {}
     void setup(hf::pool& p) override { p.root<root>(); }
     void describe(hf::pool& p, hf::crash::state& s) override {
         const root* r = p.root<root>();
@@ -420,13 +413,10 @@ template <bool Clobber> class goes_on final : public section_program {
 /// Sections of engine clobber that recovery rolls back.
 class rolled_back final : public section_program {
 public:
-    explicit rolled_back(hf::mode mode) : mode_(mode) {}
-    hf::open_options options() const override {
-        hf::open_options o = section_program::options();
-        o.mode = mode_; // and caches that outlive the failure
-        o.expert.eadr = mode_ == hf::mode::pmem;
-        o.recovery = hf::recovery_policy::roll_back;
-        return o;
+    explicit rolled_back(hf::mode mode) {
+        options_.mode = mode; // and caches that outlive the failure
+        options_.expert.eadr = mode == hf::mode::pmem;
+        options_.recovery = hf::recovery_policy::roll_back;
     }
     void setup(hf::pool& p) override { put(p.root<root>()->slots[0], 1); }
     unsigned operations(unsigned) const override { return 3; }
@@ -435,9 +425,6 @@ public:
     }
     unsigned operations_after() const override { return 1; }
     void run_after(hf::pool& p, unsigned) override { section<true>(spoil{p.root<root>(), 2}); }
-
-private:
-    hf::mode mode_;
 };
 
 /// Sections that are completed where what they keep is durable only by chance: nobody reads it.
@@ -480,18 +467,7 @@ public:
         const root* r = p.root<root>();
         s.add(r->slots[0].value);
         s.add(r->slots[0].pair[1]);
-        s.add(hf::account(p).blocks);
-        struct looking {
-            hf::crash::state* seen;
-            const void* root_block;
-        } looking{&s, r};
-        hf::for_each_block(
-            p,
-            [](void* to, const void* block, std::size_t) {
-                const auto* l = static_cast<struct looking*>(to);
-                if (block != l->root_block) l->seen->object(block);
-            },
-            &looking);
+        reach_all(p, s, r);
     }
 };
 
@@ -520,11 +496,10 @@ class adopted_at_once final : public given_back_at_once {
 };
 
 template <bool Clobber> class long_log final : public section_program {
-    hf::open_options options() const override {
-        hf::open_options o = section_program::options();
-        o.create_bytes = o.max_bytes = hf::operator""_KiB(96);
-        return o;
-    }
+public:
+    long_log() { options_.create_bytes = options_.max_bytes = hf::operator""_KiB(96); }
+
+private:
     void setup(hf::pool& p) override { put(p.root<root>()->slots[0], 1); }
     unsigned operations(unsigned) const override { return 2; }
     void run(hf::pool& p, unsigned, unsigned i) override {
@@ -599,22 +574,19 @@ class mark_left final : public section_program {
     unsigned operations(unsigned thread) const override { return thread == 0 ? 2 : 1; }
     void run(hf::pool& p, unsigned thread, unsigned i) override {
         slot* in = &p.root<root>()->slots[0];
-        while (taken_) ::sched_yield();
-        taken_ = true;
-        if (thread == 0 && i == 0) section<true>(replace{in, 0});
-        else section<true>(add_to{in, thread + 1});
-        taken_ = false;
+        in_turn([&] {
+            if (thread == 0 && i == 0) section<true>(replace{in, 0});
+            else section<true>(add_to{in, thread + 1});
+        });
     }
-    bool taken_ = false; // threads take turns: no atomic needed
 };
 
 /// Sections of more than the pool has room for: it grows in one.
 template <bool Clobber> class grow_inside final : public section_program {
-    hf::open_options options() const override {
-        hf::open_options o = section_program::options();
-        o.max_bytes = hf::operator""_KiB(96);
-        return o;
-    }
+public:
+    grow_inside() { options_.max_bytes = hf::operator""_KiB(96); }
+
+private:
     void setup(hf::pool& p) override {
         // One of the ten chunks is the root's and one is for cells; one is left.
         root* r = p.root<root>();

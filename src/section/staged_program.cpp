@@ -3,8 +3,9 @@
 // A list whose nodes are filled before their section, past the caches (hf::staged::copy_words),
 // built once per engine: the section that links a node logs its address, and its bytes are durable
 // with that.
+#include <check/pool_program.hpp>
+
 #include <holdfast/alloc.hpp>
-#include <holdfast/author/crash.hpp>
 #include <holdfast/author/staged.hpp>
 #include <holdfast/engines.hpp>
 #include <holdfast/txfunc.hpp>
@@ -48,20 +49,12 @@ void push(list* to, std::uint64_t number) {
 }
 
 /// 'steps': 'i' pushes, 'd' drops.
-class staged_program final : public hf::crash::program {
+class staged_program final : public hf::crash::pool_program {
 public:
     staged_program(unsigned before, std::string steps)
-        : before_(before), steps_(std::move(steps)) {}
+        : pool_program({.layout = "crash/staged", .engines = hf::engines_of_build()}),
+          before_(before), steps_(std::move(steps)) {}
 
-    hf::open_options options() const override {
-        hf::open_options o;
-        o.layout = "crash/staged";
-        o.create_bytes = o.max_bytes = hf::operator""_KiB(64);
-        o.mode = hf::mode::pmem;
-        o.max_threads = 2;
-        o.engines = hf::engines_of_build();
-        return o;
-    }
     void setup(hf::pool& p) override {
         for (unsigned i = 0; i < before_; ++i) push(p.root<list>(), 1 + i);
     }

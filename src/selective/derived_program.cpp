@@ -3,8 +3,9 @@
 // A list that is linked both ways, as plain code in sections: the way back, a position and the
 // count follow from the way there, and the compiler is told so (derived.hpp). Insertions and
 // removals at either end and between.
+#include <check/pool_program.hpp>
+
 #include <holdfast/alloc.hpp>
-#include <holdfast/author/crash.hpp>
 #include <holdfast/author/derived.hpp>
 #include <holdfast/selective.hpp>
 #include <holdfast/txfunc.hpp>
@@ -79,19 +80,14 @@ struct step {
     word place;
 };
 
-class list_program final : public hf::crash::program {
+class list_program final : public hf::crash::pool_program {
 public:
     list_program(std::vector<step> steps, bool rebuilds)
-        : steps_(std::move(steps)), rebuilds_(rebuilds) {}
-    hf::open_options options() const override {
-        hf::open_options o;
-        o.layout = "crash/derived";
-        o.create_bytes = o.max_bytes = hf::operator""_KiB(64);
-        o.mode = hf::mode::pmem;
-        o.engines = {rebuilds_ ? hf::selective::engine({.rebuild = recovery::rebuild})
-                               : hf::selective::engine()};
-        return o;
-    }
+        : pool_program({.layout = "crash/derived",
+                        .engines = {rebuilds ? hf::selective::engine({.rebuild = recovery::rebuild})
+                                             : hf::selective::engine()},
+                        .max_threads = 64}),
+          steps_(std::move(steps)) {}
     void setup(hf::pool& p) override {
         for (word i = 0; i < 3; ++i) insert(p.root<list>(), i, 10 + i);
     }
@@ -117,7 +113,6 @@ public:
 
 private:
     const std::vector<step> steps_;
-    const bool rebuilds_;
 };
 
 [[maybe_unused]] const bool added = [] {

@@ -6,8 +6,8 @@
 // their plain stores for lazy ones; what is lost of them the function finds again that is made of
 // the same words. Without that function they are logged.
 #include "kernels.hpp"
+#include <check/pool_program.hpp>
 
-#include <holdfast/author/crash.hpp>
 #include <holdfast/author/derived.hpp>
 #include <holdfast/selective.hpp>
 
@@ -106,21 +106,14 @@ struct found_again<avl::tree>
           hf::derived::links<&avl::tree::root, &avl::node::left, &avl::node::right>,
           hf::derived::value<&avl::node::height, height>> {};
 
-template <class Root> class insertions final : public hf::crash::program {
+template <class Root> class insertions final : public hf::crash::pool_program {
 public:
     insertions(std::vector<word> before, std::vector<word> keys, bool rebuilds)
-        : before_(std::move(before)), keys_(std::move(keys)), rebuilds_(rebuilds) {}
-    hf::open_options options() const override {
-        hf::open_options o;
-        o.layout = "crash/kernels";
-        o.create_bytes = o.max_bytes = hf::operator""_KiB(128);
-        o.mode = hf::mode::pmem;
-        o.engines = {hf::selective::engine()};
-        if constexpr (requires { &found_again<Root>::rebuild; })
-            if (rebuilds_)
-                o.engines = {hf::selective::engine({.rebuild = found_again<Root>::rebuild})};
-        return o;
-    }
+        : pool_program({.layout = "crash/kernels",
+                        .engines = {engine(rebuilds)},
+                        .bytes = hf::operator""_KiB(128),
+                        .max_threads = 64}),
+          before_(std::move(before)), keys_(std::move(keys)) {}
     void setup(hf::pool& p) override {
         done_ = create(p.root<Root>());
         for (const word key : before_) done_ = done_ && insert(p.root<Root>(), key, value_words);
@@ -135,8 +128,13 @@ public:
     }
 
 private:
+    static hf::engine_ptr engine(bool rebuilds) {
+        if constexpr (requires { &found_again<Root>::rebuild; })
+            if (rebuilds) return hf::selective::engine({.rebuild = found_again<Root>::rebuild});
+        return hf::selective::engine();
+    }
+
     const std::vector<word> before_, keys_;
-    const bool rebuilds_;
     bool done_ = true;
 };
 

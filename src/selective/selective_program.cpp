@@ -4,8 +4,9 @@
 // one line, over the inputs of a section of another engine whose mark is due, read by such a
 // section, and without a rebuild function. Instrumented by hand, so that each step is where it
 // looks to be.
+#include <check/pool_program.hpp>
+
 #include <holdfast/abi/holdfast_abi.h>
-#include <holdfast/author/crash.hpp>
 #include <holdfast/clobber.hpp>
 #include <holdfast/selective.hpp>
 
@@ -93,23 +94,17 @@ void rebuild(hf::pool& p) {
     hf_selective_commit();
 }
 
-class selective_program final : public hf::crash::program {
+class selective_program final : public hf::crash::pool_program {
 public:
     enum class what : std::uint8_t { adds, mixed, read };
-    selective_program(what steps, bool rebuilds) : steps_(steps), rebuilds_(rebuilds) {
+    selective_program(what steps, bool rebuilds)
+        : pool_program({.layout = "crash/selective",
+                        .engines = {rebuilds ? hf::selective::engine({.rebuild = rebuild})
+                                             : hf::selective::engine()}}),
+          steps_(steps) {
+        if (steps != what::adds) options_.engines.push_back(hf::clobber::engine()); // lazy no more
         hf_txfunc_register(&described(3002, "copy", copy_again));
         hf_txfunc_register(&described(3005, "total", total_again));
-    }
-    hf::open_options options() const override {
-        hf::open_options o;
-        o.layout = "crash/selective";
-        o.create_bytes = o.max_bytes = hf::operator""_KiB(64);
-        o.mode = hf::mode::pmem;
-        o.max_threads = 2;
-        o.engines = {rebuilds_ ? hf::selective::engine({.rebuild = rebuild})
-                               : hf::selective::engine()};
-        if (steps_ != what::adds) o.engines.push_back(hf::clobber::engine()); // lazy no more
-        return o;
     }
     void setup(hf::pool& p) override {
         root* r = p.root<root>();
@@ -137,7 +132,6 @@ public:
 
 private:
     const what steps_;
-    const bool rebuilds_;
 };
 
 [[maybe_unused]] const bool added = [] {

@@ -4,11 +4,11 @@
 // both copies, a log that goes round and runs full, threads that defer while another one commits,
 // objects that come and go. Calls append digits, so that their order shows. What is deferred is
 // buffered; the uncommitted tail must not come back with what is logged where it stood.
+#include <check/pool_program.hpp>
 #include <simpo/objects.hpp>
 #include <simpo/view.hpp>
 
 #include <holdfast/alloc.hpp>
-#include <holdfast/author/crash.hpp>
 #include <holdfast/simpo.hpp>
 #include <holdfast/simpo/caller.hpp>
 #include <holdfast/simpo/swap.hpp>
@@ -80,19 +80,13 @@ struct variant {
 constexpr variant variants[] = {
     {"adr"}, {"eadr", hf::mode::pmem, true}, {"process", hf::mode::process}};
 
-class simpo_program : public program {
+class simpo_program : public pool_program {
 public:
-    explicit simpo_program(const variant& v) : variant_(v) {}
-    open_options options() const override {
-        open_options o;
-        o.layout = "crash/simpo";
-        o.create_bytes = o.max_bytes = 64_KiB;
-        o.mode = variant_.mode;
-        o.expert.eadr = variant_.eadr;
-        o.max_threads = 2;
-        o.engines = {simpo::engine()};
-        return o;
-    }
+    explicit simpo_program(const variant& v)
+        : pool_program({.layout = "crash/simpo",
+                        .engines = {simpo::engine()},
+                        .mode = v.mode,
+                        .eadr = v.eadr}) {}
     void setup(pool& p) override { (void)make(p, "it"); }
     unsigned operations_after() const override { return 1; }
     void run_after(pool& p, unsigned) override { append_and_sync(p, 9); }
@@ -132,9 +126,6 @@ protected:
         it.defer<&digits::append>(digit);
         it.sync();
     }
-
-private:
-    variant variant_;
 };
 
 /// An operation is a group of several records, or one deferred call.
@@ -379,12 +370,12 @@ class come_and_go final : public simpo_program {
 /// was, as failures are tried when all of this has happened; that those are there which a failure
 /// needs is swap_test's.
 class swapped : public simpo_program {
-    using simpo_program::simpo_program;
-    open_options options() const override {
-        open_options o = simpo_program::options();
-        o.create_bytes = o.max_bytes = 128_KiB;
-        return o;
+public:
+    explicit swapped(const variant& v) : simpo_program(v) {
+        options_.create_bytes = options_.max_bytes = 128_KiB;
     }
+
+private:
     void setup(pool& p) override {
         folder_.emplace();
         kept_.emplace();

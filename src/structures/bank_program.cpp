@@ -1,24 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The bank of the examples, built once per engine: two locks a transfer, all kinds of pairs.
-#include <holdfast/author/crash.hpp>
+#include <check/pool_program.hpp>
+
 #include <holdfast/engines.hpp>
 
 #include <examples/bank.hpp>
 
 namespace {
 
-class bank_program : public hf::crash::program {
+class bank_program : public hf::crash::pool_program {
 public:
-    hf::open_options options() const override {
-        hf::open_options o;
-        o.layout = bank::layout;
-        o.create_bytes = o.max_bytes = hf::operator""_KiB(64);
-        o.mode = hf::mode::pmem;
-        o.max_threads = 2;
-        o.engines = hf::engines_of_build();
-        return o;
-    }
+    bank_program() : pool_program({.layout = bank::layout, .engines = hf::engines_of_build()}) {}
     void setup(hf::pool& p) override { bank::create(p.root<bank::branch>(), 3, 100); }
     void describe(hf::pool& p, hf::crash::state& s) override {
         const auto* b = p.root<bank::branch>();

@@ -3,8 +3,8 @@
 // libc++'s map, unordered_map and vector, changed together: first articles, growing tables,
 // removal.
 #include "container_sections.hpp"
+#include <check/pool_program.hpp>
 
-#include <holdfast/author/crash.hpp>
 #include <holdfast/engines.hpp>
 
 namespace {
@@ -13,18 +13,11 @@ struct root {
     std::byte bytes[containers::root_bytes];
 };
 
-class containers_program : public hf::crash::program {
+class containers_program : public hf::crash::pool_program {
 public:
-    explicit containers_program(unsigned before) : before_(before) {}
-    hf::open_options options() const override {
-        hf::open_options o;
-        o.layout = "crash/containers";
-        o.create_bytes = o.max_bytes = hf::operator""_KiB(64);
-        o.mode = hf::mode::pmem;
-        o.max_threads = 2;
-        o.engines = hf::engines_of_build();
-        return o;
-    }
+    explicit containers_program(unsigned before)
+        : pool_program({.layout = "crash/containers", .engines = hf::engines_of_build()}),
+          before_(before) {}
     void setup(hf::pool& p) override {
         containers::create(p.root<root>());
         for (unsigned i = 0; i < before_; ++i) containers::add(p, p.root<root>(), 10 * i, i + 1);

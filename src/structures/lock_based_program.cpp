@@ -2,13 +2,13 @@
 //
 // The lock-based structures, built once per engine: a queue, a stack, a priority queue, a map and a
 // vector, with one thread and with two.
+#include <check/pool_program.hpp>
 #include <structures/growing_vector.hpp>
 #include <structures/list_map.hpp>
 #include <structures/locked_stack.hpp>
 #include <structures/sorted_list.hpp>
 #include <structures/two_lock_queue.hpp>
 
-#include <holdfast/author/crash.hpp>
 #include <holdfast/engines.hpp>
 
 #include <string>
@@ -53,21 +53,13 @@ void take(structures::growing_vector& v, const step& s) {
     else v.set(s.key, s.value);
 }
 
-template <class Structure> class lock_based final : public hf::crash::program {
+template <class Structure> class lock_based final : public hf::crash::pool_program {
 public:
     using steps = std::vector<step>;
     lock_based(steps before, std::vector<steps> of_threads)
-        : before_(std::move(before)), of_threads_(std::move(of_threads)) {}
+        : pool_program({.layout = "crash/lock based", .engines = hf::engines_of_build()}),
+          before_(std::move(before)), of_threads_(std::move(of_threads)) {}
 
-    hf::open_options options() const override {
-        hf::open_options o;
-        o.layout = "crash/lock based";
-        o.create_bytes = o.max_bytes = hf::operator""_KiB(64);
-        o.mode = hf::mode::pmem;
-        o.max_threads = 2;
-        o.engines = hf::engines_of_build();
-        return o;
-    }
     void setup(hf::pool& p) override {
         for (const step& one : before_) take(*p.root<Structure>(), one);
     }

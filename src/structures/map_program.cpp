@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The hash map, built once per engine: every public operation that writes, with and without splits.
+#include <check/pool_program.hpp>
 #include <structures/hash_map.hpp>
 
-#include <holdfast/author/crash.hpp>
 #include <holdfast/engines.hpp>
 
 #include <algorithm>
@@ -12,19 +12,10 @@ namespace {
 
 using map = hf::structures::hash_map<std::uint64_t, std::uint64_t, 2>;
 
-class map_program : public hf::crash::program {
+class map_program : public hf::crash::pool_program {
 public:
-    explicit map_program(bool eadr = false) : eadr_(eadr) {}
-    hf::open_options options() const override {
-        hf::open_options o;
-        o.layout = "crash/map";
-        o.create_bytes = o.max_bytes = hf::operator""_KiB(64);
-        o.mode = hf::mode::pmem;
-        o.expert.eadr = eadr_;
-        o.max_threads = 2;
-        o.engines = hf::engines_of_build();
-        return o;
-    }
+    explicit map_program(bool eadr = false)
+        : pool_program({.layout = "crash/map", .engines = hf::engines_of_build(), .eadr = eadr}) {}
     void describe(hf::pool& p, hf::crash::state& s) override {
         auto* m = p.root<map>();
         s.expect(m->check(), "the hash map's invariants");
@@ -37,9 +28,6 @@ public:
         }
         m->for_each_block([&](const void* block) { s.object(block); });
     }
-
-private:
-    bool eadr_;
 };
 
 class map_insert final : public map_program {

@@ -4,7 +4,8 @@
 // describe() shows keys and values in their order, every block, and the structure's own check.
 #pragma once
 
-#include <holdfast/author/crash.hpp>
+#include <check/pool_program.hpp>
+
 #include <holdfast/author/selective.hpp>
 #include <holdfast/engines.hpp>
 
@@ -24,25 +25,13 @@ struct map_step {
 };
 inline constexpr std::uint64_t erased = 0;
 
-template <class Map> class ordered_map_program final : public hf::crash::program {
+template <class Map> class ordered_map_program final : public hf::crash::pool_program {
 public:
     using steps = std::vector<map_step>;
     ordered_map_program(steps before, std::vector<steps> of_threads, bool eadr)
-        : before_(std::move(before)), of_threads_(std::move(of_threads)), eadr_(eadr) {}
+        : pool_program({.layout = "crash/ordered map", .engines = engines(), .eadr = eadr}),
+          before_(std::move(before)), of_threads_(std::move(of_threads)) {}
 
-    hf::open_options options() const override {
-        hf::open_options o;
-        o.layout = "crash/ordered map";
-        o.create_bytes = o.max_bytes = hf::operator""_KiB(64);
-        o.mode = hf::mode::pmem;
-        o.expert.eadr = eadr_;
-        o.max_threads = 2;
-        engine_options engines;
-        if constexpr (requires(Map& map, hf::pool& in) { map.rebuild(in); })
-            engines.selective.rebuild = [](hf::pool& p) { p.root<Map>()->rebuild(p); };
-        o.engines = engines_of_build(engines);
-        return o;
-    }
     void setup(hf::pool& p) override {
         p.root<Map>();
         for (const map_step& one : before_) take(p, one);
@@ -66,6 +55,12 @@ public:
     }
 
 private:
+    static std::vector<engine_ptr> engines() {
+        engine_options how;
+        if constexpr (requires(Map& map, hf::pool& in) { map.rebuild(in); })
+            how.selective.rebuild = [](hf::pool& p) { p.root<Map>()->rebuild(p); };
+        return engines_of_build(how);
+    }
     static void take(hf::pool& p, const map_step& one) {
         auto* map = p.root<Map>();
         if (one.value == erased) map->erase(one.key);
@@ -74,7 +69,6 @@ private:
 
     steps before_;
     std::vector<steps> of_threads_;
-    bool eadr_;
 };
 
 /// Registers "<structure>/<what>/<engine>".

@@ -3,13 +3,12 @@
 // Engine undo whose sections leave their stores to the next one (undo::options::durable): memory
 // that is freed and used again, locks in it, sections that store nothing, sections of other
 // engines, other threads, a thread that ends, a process that dies.
+#include <check/pool_program.hpp>
 #include <check/take_over.hpp>
 #include <redo/redo_sections.hpp>
 
 #include <holdfast/author/staged.hpp>
 #include <holdfast/undo.hpp>
-
-#include <sched.h>
 
 namespace {
 
@@ -63,18 +62,12 @@ void undo_replace(left_root* r, unsigned slot) {
     });
 }
 
-class left : public hf::crash::program {
+class left : public hf::crash::pool_program {
 protected:
-    hf::open_options options() const override {
-        hf::open_options o;
-        o.layout = "crash/left";
-        o.create_bytes = o.max_bytes = hf::operator""_KiB(64);
-        o.mode = hf::mode::pmem;
-        o.max_threads = 2;
-        o.engines = {hf::undo::engine({.durable = hf::durability::by_next_section}),
-                     hf::redo::engine(), hf::clobber::engine()};
-        return o;
-    }
+    left()
+        : pool_program({.layout = "crash/left",
+                        .engines = {hf::undo::engine({.durable = hf::durability::by_next_section}),
+                                    hf::redo::engine(), hf::clobber::engine()}}) {}
     void setup(hf::pool& p) override { undo_replace(p.root<left_root>(), 0); }
     bool buffered(unsigned, unsigned) const override { return true; }
     void describe(hf::pool& p, hf::crash::state& s) override {
@@ -215,15 +208,6 @@ class left_settled final : public left {
     }
 };
 
-void add_one(const void* packed) {
-    std::uint64_t* const count = *static_cast<std::uint64_t* const*>(packed);
-    hf_clobber_log(count, 8);
-    *const_cast<volatile std::uint64_t*>(count) = *count + 1;
-}
-const hf_arg add_schema[] = {{0, 8, HF_ARG_POOL_POINTER}};
-const hf_txfunc add_desc{HF_ABI_VERSION, 8, 2302, 1, "add_one", "here", add_schema, 1, add_one};
-[[maybe_unused]] const bool registered = (hf_txfunc_register(&add_desc), true);
-
 /// Sections of other engines behind and before, in one lane.
 class left_to_others final : public left {
     bool buffered(unsigned, unsigned i) const override { return i % 2 == 0; }
@@ -232,10 +216,7 @@ class left_to_others final : public left {
         left_root* const r = p.root<left_root>();
         if (i % 2 == 0) return undo_replace(r, 0);
         if (i == 1) return section([&] { store(&r->count, load(&r->count) + 1); });
-        std::uint64_t* count = &r->count;
-        hf_clobber_begin(&add_desc, &count);
-        add_one(&count);
-        hf_clobber_commit();
+        hf::crash::add_by_clobber(&r->count);
     }
 };
 
@@ -250,15 +231,13 @@ private:
     unsigned operations(unsigned thread) const override { return ends_ && thread == 0 ? 1 : 2; }
     void run(hf::pool& p, unsigned thread, unsigned i) override {
         left_root* const r = p.root<left_root>();
-        while (taken_) ::sched_yield();
-        taken_ = true;
-        if (i == 0) undo_replace(r, 0);
-        else undo_count(&r->count);
-        if (ends_ && thread == 0) end_thread(p);
-        taken_ = false;
+        in_turn([&] {
+            if (i == 0) undo_replace(r, 0);
+            else undo_count(&r->count);
+            if (ends_ && thread == 0) end_thread(p);
+        });
     }
     bool ends_;
-    bool taken_ = false; // threads take turns: no atomic needed
 };
 
 /// A kill takes no section that has returned.
@@ -282,8 +261,8 @@ void add_to_pair(const void* packed) {
     *const_cast<volatile std::uint64_t*>(&r->count) = r->count + 1;
     noted_store(&r->own[8], r->count); // unread: there are no old bytes of it
 }
-const hf_txfunc pair_desc{HF_ABI_VERSION, 8,          2303, 1,          "add_to_pair",
-                          "here",         add_schema, 1,    add_to_pair};
+const hf_txfunc pair_desc{HF_ABI_VERSION,        8, 2303,       1, "add_to_pair", "here",
+                          hf::crash::add_schema, 1, add_to_pair};
 [[maybe_unused]] const bool pair_registered = (hf_txfunc_register(&pair_desc), true);
 
 /// Engine clobber in such a pool: its sections leave nothing (undo/protocol.hpp, 6).

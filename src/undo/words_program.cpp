@@ -3,11 +3,11 @@
 // Engine undo where order is kept (log/word_log.hpp): halves of a word that two threads store to,
 // ranges and words that are stored to again and again, a log that goes on in segments, sections
 // that are taken back.
+#include <check/pool_program.hpp>
 #include <check/take_over.hpp>
 
 #include <holdfast/abi/holdfast_abi.h>
 #include <holdfast/alloc.hpp>
-#include <holdfast/author/crash.hpp>
 #include <holdfast/author/staged.hpp>
 #include <holdfast/txfunc.hpp>
 #include <holdfast/undo.hpp>
@@ -41,17 +41,13 @@ struct words_root {
     std::uint64_t many[many_words];
 };
 
-class words : public hf::crash::program {
+class words : public hf::crash::pool_program {
 protected:
-    hf::open_options options() const override {
-        hf::open_options o;
-        o.layout = "crash/words";
-        o.create_bytes = o.max_bytes = hf::operator""_KiB(128);
-        o.mode = hf::mode::process;
-        o.max_threads = 2;
-        o.engines = {hf::undo::engine()};
-        return o;
-    }
+    words()
+        : pool_program({.layout = "crash/words",
+                        .engines = {hf::undo::engine()},
+                        .bytes = hf::operator""_KiB(128),
+                        .mode = hf::mode::process}) {}
     void setup(hf::pool& p) override { replace(p.root<words_root>(), 0); }
     unsigned operations(unsigned) const override { return 2; }
     void describe(hf::pool& p, hf::crash::state& s) override {
