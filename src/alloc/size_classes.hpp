@@ -36,7 +36,7 @@ public:
     }
     /// Whether a block of that class can start so many bytes into a chunk.
     bool is_slot(std::uint64_t within, unsigned size_class) const noexcept {
-        HF_ASSERT_SLOW(within % granule_bytes == 0 && within < (1u << 16) * granule_bytes);
+        HF_ASSERT_SLOW(within < (1u << 16) * granule_bytes);
         // A product in place of a quotient: exact for 16 bits.
         const std::uint64_t slot = within / granule_bytes * inverses_[size_class] >> 32;
         return slot * sizes_[size_class] == within && slot < slots_[size_class];

@@ -376,6 +376,7 @@ struct pending_section {
     begin_payload begin;
     std::vector<std::byte> args;
     std::uint64_t announced;         // staged and filled records that its begin record counts
+    bool in_words = false;           // its log has no checks (word_log.hpp)
     bool sound = true;               // false: its log continues where no log can
     bool kept_known = true;          // kept records are among its records
     std::deque<record_view> records; // begin excluded, in order: there may be very many

@@ -74,10 +74,10 @@ void word_log::start(pool_file& file, std::uint32_t lane, std::uint32_t engine,
     if (first != ~half.chain) [[unlikely]] // upholds lane.hpp (4): what follows is no record
         lane_writer::store_in_order(half.next, ~half.chain);
     const lane_position room = word_log_room(file, lane);
-    first_ = room_ = reinterpret_cast<char*>(room.next);
+    first_ = reinterpret_cast<char*>(room.next);
     limit_ = reinterpret_cast<char*>(room.limit - word_entry_bytes);
-    hf_words = {first_, limit_, &header_->logged, reinterpret_cast<char*>(base_),
-                file.shape().max_bytes - (word_bytes - 1)};
+    words_end_ = file.shape().max_bytes - (word_bytes - 1);
+    give_room();
     store(&header_->logged_engine, engine);
     store(&header_->logged_function, function);
 }
@@ -138,6 +138,7 @@ void read_word_log(pool_file& file, const heap& blocks, std::uint32_t lane, pend
                    static_cast<std::uint16_t>(header.logged_engine),
                    0,
                    0};
+    found.in_words = true;
     found.announced = 0;
     found.args.clear();
     found.records.clear();
@@ -156,6 +157,7 @@ void read_word_log(pool_file& file, const heap& blocks, std::uint32_t lane, pend
             if (at.limit - here >= static_cast<std::ptrdiff_t>(sizeof word))
                 std::memcpy(&word, here, sizeof word);
             damage = {"an entry of the log that ends there", offset_of(here), header.logged, word};
+            found.records.clear(); // they may be of sections that are over
             return;
         }
         found.records.push_back(entry);

@@ -41,8 +41,7 @@ public:
     /// The same where the lane has had no other log since the last one, of this engine.
     void start_again(std::uint64_t function) noexcept {
         HF_ASSERT_SLOW(header_ != nullptr && is_empty());
-        hf_words.next = room_ = first_;
-        hf_words.limit = limit_;
+        give_room();
         std::atomic_ref(header_->logged_function).store(function, std::memory_order_relaxed);
     }
     bool is_empty() const noexcept { return header_->logged == 0; }
@@ -71,6 +70,11 @@ public:
     }
 
 private:
+    /// The thread's last section may have been in another pool: all of it is this one's again.
+    void give_room() noexcept {
+        room_ = first_;
+        hf_words = {first_, limit_, &header_->logged, reinterpret_cast<char*>(base_), words_end_};
+    }
     /// All entries of this room, and so those that the section has made in line.
     void count_entries() const noexcept {
         const auto bytes = static_cast<std::uint64_t>(hf_words.next - room_);
@@ -86,6 +90,7 @@ private:
     char* first_ = nullptr; // the lane's own room
     char* limit_ = nullptr;
     char* room_ = nullptr; // where the log is now
+    std::uint64_t words_end_ = 0;
 };
 
 /// Where a lane's log starts, and ends.

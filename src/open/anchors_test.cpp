@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Goal: a root word that names no block of its own is refused before anything is stored; salvage
-//           gives up that word, and
-// what it names, alone; then the pool opens without salvage.
+//       gives up that word, and what it names, alone; then the pool opens without salvage.
 // Method: words of a pool that was closed, with a root object and MOD's state, are written over;
-//           every byte is compared.
+//         every byte is compared.
 #include <base/engines.hpp>
 #include <pool/header.hpp>
 #include <pool/test_support.hpp>

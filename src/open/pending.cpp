@@ -29,7 +29,8 @@ status judge_lane(const pool::impl& pool, std::uint32_t lane, const pending_sect
                                   "believes the close",
                                   pending->begin.epoch));
     const bool rolling = pool.recovery == recovery_policy::roll_back;
-    const bool passes = pool.salvage && (pending == nullptr || rolling);
+    // What is left of a log without checks may be of sections that are over.
+    const bool passes = pool.salvage && (pending == nullptr || (rolling && !pending->in_words));
     // After a clean close nothing counts of what stands in lanes.
     if (damage.what != nullptr && !file.was_clean() && !passes)
         return refuse(fmt::format(
@@ -208,6 +209,33 @@ refused_lane check_taken(const pool::impl& pool, std::span<const pending_section
     return check_apart(pool, std::move(taken), "taken");
 }
 
+/// Whether the block can be one that a section has taken, or freed: it is allocated, or no block of
+/// another size is in its chunks.
+bool fits_chunks(const heap& blocks, block b) {
+    if (blocks.allocated_at(b.offset).bytes == b.bytes) return true;
+    const bool slab = blocks.is_slab(b.bytes);
+    if (slab && blocks.allocates_here(b)) return true;
+    const heap_extent& e = blocks.extent_at(blocks.extent_of(b.offset));
+    const std::uint64_t chunks = slab ? 1 : b.bytes / blocks.chunk_bytes();
+    for (std::uint64_t c = 0; c < chunks; ++c)
+        if (!blocks.chunk_empty(e, blocks.chunk_number(e, b.offset) + c)) return false;
+    return true;
+}
+
+/// The same of each block that a log without checks names.
+status check_named(const pool::impl& pool, const pending_section& section) {
+    for (const record_view& r : section.records) {
+        const bool names = r.kind == record_kind::alloc || r.kind == record_kind::free ||
+                           r.kind == record_kind::staged || r.kind == record_kind::segment;
+        if (names && !fits_chunks(pool.blocks.durable(), {r.offset, r.bytes}))
+            return refusal(pool.file->path(), errc::corrupt,
+                           fmt::format("log of lane {}: the block at {:#x} of {} bytes lies among "
+                                       "blocks of another size{}",
+                                       section.lane, r.offset, r.bytes, last_way_out(*pool.file)));
+    }
+    return {};
+}
+
 status check_section(const pool::impl& pool, const pending_section& section) {
     const engine* e = pool.engine_of(section);
     if (e == nullptr)
@@ -219,6 +247,8 @@ status check_section(const pool::impl& pool, const pending_section& section) {
                     pool.file->path(), section.lane, engine_names(section.begin.engine),
                     engine_names(engine_bits_of(pool.engines)))};
     if (status s = check_records(pool, section); !s.ok()) return s;
+    if (section.in_words)
+        if (status s = check_named(pool, section); !s.ok()) return s;
     if (section.earlier != nullptr)
         if (status s = check_records(pool, *section.earlier); !s.ok()) return s;
     return e->check(pool, section);

@@ -173,6 +173,12 @@ std::uint64_t read_words(const pool_image& pool, cursor at, std::uint64_t end,
 std::uint64_t read_pending_words(const pool_image& pool, std::uint64_t half_bytes,
                                  std::uint64_t end, std::uint64_t& budget_bytes, lane_image& out) {
     const auto header_word = [&](std::size_t at) { return pool.word(out.offset + at); };
+    const std::uint64_t witness = header_word(offsetof(lane_header, witness));
+    if (witness != 0 && witness != lane_unordered && witness != witness_of(out.committed) &&
+        witness != witness_of(out.committed + 1)) {
+        out.damage = "a mark with its witness";
+        out.damaged_at = out.offset;
+    }
     out.pending = true;
     out.begin = {out.committed + 1,
                  header_word(offsetof(lane_header, logged_function)),
