@@ -142,11 +142,6 @@ void read_word_log(pool_file& file, const heap& blocks, std::uint32_t lane, pend
     found.announced = 0;
     found.args.clear();
     found.records.clear();
-    if (file.stores_in_doubt()) { // upholds (4)
-        damage = {"a log without checks of a pool that may be torn", offset_of(&header.logged), 0,
-                  header.logged};
-        return;
-    }
     lane_position at = word_log_room(file, lane);
     std::uint64_t segments_bytes = 0;
     record_view entry;

@@ -18,7 +18,8 @@
 //     store_in_order() keeps it from that.
 // (3) A commit stores 0 once the section's stores and its blocks' bits are made. Blocks are logged
 //     just before their bits change; what the section has taken until then no table knows.
-// (4) After a failure of the machine nothing of it is believed.
+// (4) Of a pool that may be torn only salvage asks: it believes a log that is whole by its form, as
+//     that of a copy of a dead pool is.
 #pragma once
 
 #include <log/lane.hpp>

@@ -68,7 +68,7 @@ TEST_F(room, FullPoolEndsTheProcessAndLeavesTheContainerAsItWas) {
         no_room("no room for [0-9]+ bytes of hf::allocator in section .*push.*the pool has"));
     hf::pool pool = open(first, 256 << 10);
     EXPECT_EQ(pool.recovered().discarded, clobber() ? 1U : 0U); // redo logs at its end
-    EXPECT_EQ(pool.recovered().rolled_back, undo() ? 1U : 0U);
+    EXPECT_EQ(pool.recovered().rolled_back, 0U);                // undo has stored nothing by then
     const root* r = pool.root<root>();
     EXPECT_TRUE(whole(*r));
     EXPECT_EQ(hf::account(pool).blocks, 3U); // root, vector, its array: nothing leaks
@@ -97,7 +97,8 @@ TEST_F(room, ALogWithoutRoomLeavesNothingOfItsSection) {
     };
     EXPECT_DEATH(overflow(), "no room for the log of .*add_to_all");
     hf::pool pool = open(first, 256 << 10);
-    EXPECT_EQ(pool.recovered().rolled_back, redo() ? 0U : 1U);
+    // Of undo the first entry found no room.
+    EXPECT_EQ(pool.recovered().rolled_back, clobber() ? 1U : 0U);
     const root* r = pool.root<root>();
     ASSERT_NE(r->words, nullptr);
     for (long i = 0; i < words_count; ++i) ASSERT_EQ(r->words[i], 0) << i;
