@@ -30,8 +30,7 @@ namespace holdfast {
 
 namespace {
 
-/// The runtime's word_log has these as well.
-constexpr uint64_t EntryBytes = 16, WordBytes = 8, OldWordKind = 0x80;
+constexpr uint64_t WordBytes = 8;
 
 /// A call of the runtime that the section makes before a store.
 class WordCall {
@@ -71,7 +70,8 @@ public:
 
     Builder.SetInsertPoint(Write);
     entry(Builder, Next, Offset, Address);
-    count(Builder, Builder.CreatePtrAdd(Next, Builder.getInt64(EntryBytes)));
+    count(Builder,
+          Builder.CreatePtrAdd(Next, Builder.getInt64(HF_WORD_ENTRY_BYTES)));
     Builder.CreateBr(Done);
   }
 
@@ -122,8 +122,8 @@ private:
 
   void entry(IRBuilder<> &Builder, Value *At, Value *Offset, Value *Address) {
     uint64_t Bytes = cast<ConstantInt>(Call.getArgOperand(1))->getZExtValue();
-    Value *What =
-        Builder.CreateOr(Offset, Builder.getInt64((OldWordKind | Bytes) << 56));
+    Value *What = Builder.CreateOr(
+        Offset, Builder.getInt64((uint64_t{HF_OLD_WORD_KIND} + Bytes) << 56));
     Value *Old = Builder.CreateAlignedLoad(
         Builder.getIntNTy(static_cast<unsigned>(8 * Bytes)), Address, Align(1));
     Builder.CreateAlignedStore(What, At, Align(WordBytes));

@@ -28,10 +28,9 @@
 
 namespace hf {
 
-inline constexpr std::uint64_t word_entry_bytes = 16;
-// Kinds of entries are those of records. Old bytes that fit a word have this one, and how many they
-// are.
-inline constexpr unsigned old_word_kind = 0x80;
+inline constexpr std::uint64_t word_entry_bytes = HF_WORD_ENTRY_BYTES;
+// Kinds of entries are those of records, and this with the number of bytes.
+inline constexpr unsigned old_word_kind = HF_OLD_WORD_KIND;
 
 /// Writes the log of the section that runs on this thread.
 class word_log {

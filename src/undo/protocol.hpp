@@ -5,8 +5,8 @@
 //
 // In a medium that keeps order:
 // (1) A byte that the section did not take is in the log (log/word_log.hpp) before it is stored to.
-//     The log is plain words: the section leaves nothing else, neither a begin record nor a mark,
-//     and nothing at all where it stores nothing.
+//     The log is plain words: the section leaves nothing else, neither a begin record nor a mark.
+//     One that stores nothing leaves its function's number alone, which reports name.
 // (2) What it has taken and freed is logged at the commit, before the allocator's bits change. Then
 //     the log ends, and the section has happened. Blocks that it freed go to others only behind
 //     that.

@@ -83,6 +83,10 @@ struct hf_word_log {
     char* base;
     uint64_t words_end;
 };
+// An entry of old bytes that fit a word: [HF_OLD_WORD_KIND + how many:8][offset from the pool's
+// first byte:56], then the bytes, from the lowest on.
+#define HF_OLD_WORD_KIND 0x80u
+#define HF_WORD_ENTRY_BYTES 16u
 extern __thread struct hf_word_log hf_words __attribute__((tls_model("initial-exec")));
 
 // Engine selective: as undo, but of stores to bytes that one of these was called for in the section
@@ -156,8 +160,8 @@ void hf_adopt(void* staged_block) HF_NOEXCEPT; // a staged block becomes allocat
 const void* hf_vlog_preserve(const void* volatile_bytes, size_t bytes) HF_NOEXCEPT;
 void hf_crash_point(const char* name) HF_NOEXCEPT;
 // The open section goes on, and at its end it will not have happened: what it has stored in the
-// pool, and allocated, adopted and freed there. Engine redo only; outside a section it stops the
-// process.
+// pool, and allocated, adopted and freed there. Engine redo, and engine undo where the medium
+// keeps order; the compiler asks for redo. Outside a section it stops the process.
 void hf_abort_section(void) HF_NOEXCEPT;
 // Stops the process unless the open section works on the pool that 'address' lies in. Outside a
 // section it does nothing.
