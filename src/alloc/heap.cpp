@@ -110,6 +110,18 @@ std::vector<extent> heap::spare() const {
     return out;
 }
 
+bool heap::may_hold(block b) const noexcept {
+    HF_ASSERT_SLOW(well_formed(b));
+    if (allocated_at(b.offset).bytes == b.bytes) return true;
+    const bool slab = is_slab(b.bytes);
+    if (slab && allocates_here(b)) return true;
+    const heap_extent& e = extents_[extent_of(b.offset)];
+    const std::uint64_t first = chunk_number(e, b.offset);
+    for (std::uint64_t c = 0; c < (slab ? 1 : b.bytes >> chunk_shift_); ++c)
+        if (!chunk_empty(e, first + c)) return false;
+    return true;
+}
+
 bool heap::well_formed(block b) const noexcept {
     const unsigned i = extent_of(b.offset);
     if (i == extent_count() || b.bytes == 0 || b.bytes != rounded(b.bytes)) return false;

@@ -124,6 +124,8 @@ public:
     std::uint64_t bits_set() const noexcept;
     /// True when no granule bit of the chunk is set.
     bool chunk_empty(const heap_extent& e, std::uint64_t chunk) const noexcept;
+    /// Whether 'b', well-formed, is allocated, or no block of another size is in its chunks.
+    bool may_hold(block b) const noexcept;
     /// True when 'b' could be a block: bounds, alignment to its slot or chunk, rounded size.
     bool well_formed(block b) const noexcept;
 

@@ -148,6 +148,11 @@ constexpr bool has_payload(record_kind kind) {
            kind == record_kind::new_bytes || kind == record_kind::own;
 }
 
+constexpr bool names_block(record_kind kind) {
+    return kind == record_kind::alloc || kind == record_kind::free || kind == record_kind::staged ||
+           kind == record_kind::segment;
+}
+
 constexpr bool is_of(record_kind kind, std::uint64_t what) {
     return what >> 56 == static_cast<std::uint64_t>(kind);
 }

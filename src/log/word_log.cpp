@@ -37,12 +37,9 @@ bool read_entry(lane_position& at, record_view& out) noexcept {
         out.kind = static_cast<record_kind>(kind);
         std::memcpy(&out.bytes, word, sizeof out.bytes);
         out.payload = at.next + word_entry_bytes;
-        const bool names_block = out.kind == record_kind::alloc || out.kind == record_kind::free ||
-                                 out.kind == record_kind::staged ||
-                                 out.kind == record_kind::segment;
-        if (!names_block && out.kind != record_kind::old_bytes) return false;
+        if (!names_block(out.kind) && out.kind != record_kind::old_bytes) return false;
         if (out.bytes == 0) return false;
-        if (!names_block) {
+        if (!names_block(out.kind)) {
             if (out.bytes > room) return false;
             taken = word_log::entry_bytes(out.bytes);
             if (out.bytes <= word_bytes || taken > room) return false;

@@ -155,10 +155,9 @@ status check_records(const pool::impl& pool, const pending_section& section) {
             std::memcpy(&filled, r.payload, sizeof filled);
             if (!blocks.covers(r.offset, filled.bytes)) return corrupt(r);
         }
-        const bool names_block = r.kind == record_kind::alloc || r.kind == record_kind::free ||
-                                 r.kind == record_kind::staged || r.kind == record_kind::segment;
         const bool no_room = r.kind == record_kind::alloc && r.offset == 0;
-        if (names_block && !no_room && !blocks.well_formed({r.offset, r.bytes})) return corrupt(r);
+        if (names_block(r.kind) && !no_room && !blocks.well_formed({r.offset, r.bytes}))
+            return corrupt(r);
     }
     return {};
 }
@@ -209,25 +208,10 @@ refused_lane check_taken(const pool::impl& pool, std::span<const pending_section
     return check_apart(pool, std::move(taken), "taken");
 }
 
-/// Whether the block can be one that a section has taken, or freed: it is allocated, or no block of
-/// another size is in its chunks.
-bool fits_chunks(const heap& blocks, block b) {
-    if (blocks.allocated_at(b.offset).bytes == b.bytes) return true;
-    const bool slab = blocks.is_slab(b.bytes);
-    if (slab && blocks.allocates_here(b)) return true;
-    const heap_extent& e = blocks.extent_at(blocks.extent_of(b.offset));
-    const std::uint64_t chunks = slab ? 1 : b.bytes / blocks.chunk_bytes();
-    for (std::uint64_t c = 0; c < chunks; ++c)
-        if (!blocks.chunk_empty(e, blocks.chunk_number(e, b.offset) + c)) return false;
-    return true;
-}
-
-/// The same of each block that a log without checks names.
+/// Whether each block that a log without checks names can be one.
 status check_named(const pool::impl& pool, const pending_section& section) {
     for (const record_view& r : section.records) {
-        const bool names = r.kind == record_kind::alloc || r.kind == record_kind::free ||
-                           r.kind == record_kind::staged || r.kind == record_kind::segment;
-        if (names && !fits_chunks(pool.blocks.durable(), {r.offset, r.bytes}))
+        if (names_block(r.kind) && !pool.blocks.durable().may_hold({r.offset, r.bytes}))
             return refusal(pool.file->path(), errc::corrupt,
                            fmt::format("log of lane {}: the block at {:#x} of {} bytes lies among "
                                        "blocks of another size{}",
@@ -259,10 +243,7 @@ status check_section(const pool::impl& pool, const pending_section& section) {
 refused_lane check_chunks(const pool::impl& pool, std::span<const pending_section> pending) {
     const heap& blocks = pool.blocks.durable();
     std::vector<std::uint64_t> named;
-    const auto names = [](const record_view& r) {
-        return r.offset != 0 && (r.kind == record_kind::alloc || r.kind == record_kind::free ||
-                                 r.kind == record_kind::staged || r.kind == record_kind::segment);
-    };
+    const auto names = [](const record_view& r) { return r.offset != 0 && names_block(r.kind); };
     for_each_newest_first(pending, [&](const pending_section& section) {
         for (const record_view& r : section.records)
             if (names(r)) named.push_back(r.offset);

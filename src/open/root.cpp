@@ -64,19 +64,6 @@ status among_others(const pool::impl& pool, const std::string& what, std::uint64
                         pool.file->path(), what, offset)};
 }
 
-/// Whether the block is allocated, or free with nothing else in its chunks.
-bool may_be_claimed(const heap& blocks, block b) {
-    if (blocks.allocated_at(b.offset).bytes == b.bytes) return true;
-    const bool slab = blocks.is_slab(b.bytes);
-    if (slab && blocks.allocates_here(b)) return true;
-    const std::uint64_t chunk = blocks.chunk_bytes(), first = blocks.chunk_of(b);
-    const std::uint64_t end = slab ? first + chunk : b.offset + b.bytes;
-    bool alone = true;
-    for (std::uint64_t at = first; at < end; at += chunk)
-        blocks.for_each_slot(at, granule_bytes, [&](std::uint64_t) { alone = false; });
-    return alone;
-}
-
 void give_up(pool::impl& pool, std::uint64_t& word, const std::string& what, const status& why) {
     const hf::medium pm = pool.file->medium();
     pm.store_word(&word, 0);
@@ -95,7 +82,7 @@ status check_anchors(const pool::impl& pool) {
         if (!blocks.well_formed(b)) return no_block(pool, a.name(), a.offset, a.bytes);
         // What a crash left half allocated is withdrawn first; a clean close leaves that to
         // migrations alone.
-        if (pool.file->was_clean() && !a.of_record && !may_be_claimed(blocks, b))
+        if (pool.file->was_clean() && !a.of_record && !blocks.may_hold(b))
             return among_others(pool, a.name(), a.offset);
     }
     return {};

@@ -72,10 +72,6 @@ struct lane_image {
 /// again.
 lane_image read_lane(const pool_image& pool, std::uint32_t lane, std::uint64_t& budget_bytes);
 inline std::uint64_t log_budget(const pool_image& pool) noexcept { return 2 * pool.file().size(); }
-constexpr bool names_block(record_kind kind) {
-    return kind == record_kind::alloc || kind == record_kind::free || kind == record_kind::staged ||
-           kind == record_kind::segment;
-}
 /// The rule a pending record breaks, or "".
 const char* record_fault(const pool_image& pool, const lane_record& record) noexcept;
 const char* name_of(record_kind kind) noexcept;
