@@ -97,7 +97,7 @@ TEST_F(room, ALogWithoutRoomLeavesNothingOfItsSection) {
     };
     EXPECT_DEATH(overflow(), "no room for the log of .*add_to_all");
     hf::pool pool = open(first, 256 << 10);
-    // Of undo the first entry found no room.
+    // The first entry of undo found no room.
     EXPECT_EQ(pool.recovered().rolled_back, clobber() ? 1U : 0U);
     const root* r = pool.root<root>();
     ASSERT_NE(r->words, nullptr);
