@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Functions that look deferrable and are not, and such that look otherwise and are. '//!
-// deferrable' or a line '//! instant: TEXT @mark' for each reason stands above a function; the mark
-// is on the line that is the cause.
+// Functions that look deferrable and are not, and such that look otherwise and are. '//! deferrable' or a line
+// '//! instant: TEXT @mark' for each reason stands above a function; the mark is on the line that is the cause.
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -347,8 +346,7 @@ public:
     void static_member() noexcept { n_ = shared_; } //@shared
     //! instant: calls log_it(), which does I/O through std::cout @cout
     void logs() noexcept { log_it(n_); }
-    //! instant: calls log_later(), which calls log_it() (adversarial.cpp:{log_later}), which does
-    //I/O through std::cout @cout
+    //! instant: calls log_later(), which calls log_it() (adversarial.cpp:{log_later}), which does I/O through std::cout @cout
     void logs_later() noexcept { log_later(n_); }
     //! instant: calls unseen(), whose body is not visible @unseen
     void calls_unseen() noexcept { unseen(); } //@unseen
@@ -499,8 +497,7 @@ public:
             return a * changing < b; //@sort_out
         });
     }
-    //! instant: calls even_log(), which calls odd_log() (adversarial.cpp:{even_log}), which names
-    //changing @odd_log
+    //! instant: calls even_log(), which calls odd_log() (adversarial.cpp:{even_log}), which names changing @odd_log
     void mutual_recursion_out() noexcept { even_log(4); }
     //! instant: calls logged::~logged(), which names changing @logged
     void temporary() noexcept { logged(), ++n_; }

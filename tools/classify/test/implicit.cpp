@@ -392,9 +392,8 @@ public:
         auto b = std::bit_cast<std::uint64_t>(l);
         kept = b;
     }
-    //! instant: uses a union that may hold an address (subject::union_copied()::(anonymous
-    //union)::u) ! instant: uses a union that may hold an address
-    //(subject::union_copied()::(anonymous union)::u)
+    //! instant: uses a union that may hold an address (subject::union_copied()::(anonymous union)::u)
+    //! instant: uses a union that may hold an address (subject::union_copied()::(anonymous union)::u)
     void union_copied() noexcept {
         union {
             subject* p;

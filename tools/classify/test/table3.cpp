@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The six structures of SIMPO's Table 3, in arrays, with its classification. What it says of a
-// function stands above it.
+// The six structures of SIMPO's Table 3, in arrays, with its classification. What it says of a function stands above it.
 #include <algorithm>
 #include <array>
 #include <cstdint>
