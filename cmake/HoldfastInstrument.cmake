@@ -3,8 +3,9 @@
 # holdfast_instrument(<target> [ENGINE <engine>] [OPTIONS <plugin option>...])
 #
 # Builds the failure-atomic functions (HF_TXFUNC) of <target>'s sources for an engine and defines
-# HF_ENGINE=<engine> for them. Without ENGINE, or with ENGINE auto, it is redo: no other is right for
-# any code, and none waits for fewer fences (docs/guide/choosing-an-engine.md). Call it when the target has all its sources. The engines are those of
+# HF_ENGINE=<engine> for them. Without ENGINE it is redo: no other is right for
+# any code, and none waits for fewer fences (docs/guide/choosing-an-engine.md). ENGINE auto compiles each function twice, for
+# undo and for redo: the pool's medium chooses. Call it when the target has all its sources. The engines are those of
 # the table (holdfast/abi/engines.def) that have sections, and none. Options, without their leading
 # dash: holdfast-refine=0, holdfast-parts=vlog-only|clobberlog-only. Engines justdo and ido make
 # sections that go on where a crash has stopped them, and take pool locks inside; ido's stores share
@@ -55,6 +56,9 @@ function(_holdfast_engines engines choice)
   file(STRINGS "${table}" rows REGEX "^HF_ENGINE_ROW\\(")
   list(FILTER rows EXCLUDE REGEX ",[ ]*none[ ]*,")
   list(TRANSFORM rows REPLACE "^HF_ENGINE_ROW\\([ ]*([a-z_0-9]+).*" "\\1" OUTPUT_VARIABLE names)
+  file(STRINGS "${table}" choices REGEX "^HF_ENGINE_CHOICE\\(")
+  list(TRANSFORM choices REPLACE "^HF_ENGINE_CHOICE\\(\"([a-z_0-9]+)\".*" "\\1")
+  list(APPEND names ${choices})
   set(${engines} ${names} PARENT_SCOPE)
   list(POP_BACK names last)
   list(PREPEND names none)
@@ -134,11 +138,11 @@ function(holdfast_instrument target)
     message(FATAL_ERROR "holdfast_instrument: '${target}' is not a target")
   endif()
   _holdfast_engines(engines choice)
-  if((NOT DEFINED ARG_ENGINE AND NOT "ENGINE" IN_LIST ARG_KEYWORDS_MISSING_VALUES) OR ARG_ENGINE STREQUAL "auto")
+  if(NOT DEFINED ARG_ENGINE AND NOT "ENGINE" IN_LIST ARG_KEYWORDS_MISSING_VALUES)
     set(ARG_ENGINE redo)
   endif()
   if(ARG_UNPARSED_ARGUMENTS OR NOT ARG_ENGINE IN_LIST engines AND NOT ARG_ENGINE STREQUAL "none")
-    message(FATAL_ERROR "holdfast_instrument(${target}): say ENGINE auto, ${choice} "
+    message(FATAL_ERROR "holdfast_instrument(${target}): say ENGINE ${choice} "
                         "(got '${ARG_ENGINE}' '${ARG_UNPARSED_ARGUMENTS}')")
   endif()
   get_target_property(already ${target} HOLDFAST_ENGINE)

@@ -4,7 +4,7 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 
-#include <algorithm>
+#include <deque>
 
 // Another table makes another plugin: only this file reads it.
 #ifndef HF_ENGINE_TABLE
@@ -15,27 +15,52 @@ using namespace llvm;
 
 namespace holdfast {
 
-static constexpr EngineInfo Table[] = {
-#define HF_ENGINE_ROW(Name, Bit, Sections, Verb, Build, Logs)                  \
-  {#Name, Bit, LoggedWrites::Sections},
-#include HF_ENGINE_TABLE
-#undef HF_ENGINE_ROW
+static const EngineInfo &row(ArrayRef<EngineInfo> Rows, StringRef Name) {
+  return *find_if(Rows, [&](const EngineInfo &E) { return E.Name == Name; });
+}
+
+/// The table, and the forms that its choices lead to.
+struct TableOfEngines {
+  SmallVector<EngineInfo, 12> All;
+  std::deque<EngineInfo> Forms; // elements stay where they are
+
+  void choose(StringRef Name, StringRef InOrder, StringRef Elsewhere) {
+    EngineInfo &First = Forms.emplace_back(row(All, InOrder));
+    // The whole of a section's old words are at hand where order is kept.
+    First.TakesBack = true;
+    const EngineInfo &Second = Forms.emplace_back(row(All, Elsewhere));
+    All.push_back({Name, First.Bit | Second.Bit, Second.Logs, Second.TakesBack,
+                   &First, &Second});
+  }
 };
 
-static constexpr bool hasSections(const EngineInfo &Engine) {
+static TableOfEngines readTable() {
+  TableOfEngines Table;
+#define HF_ENGINE_ROW(Name, Bit, Sections, Verb, Build, Logs)                  \
+  Table.All.push_back({#Name, Bit, LoggedWrites::Sections,                     \
+                       LoggedWrites::Sections == LoggedWrites::buffered});
+#define HF_ENGINE_CHOICE(Name, InOrder, Elsewhere)                             \
+  Table.choose(Name, #InOrder, #Elsewhere);
+#include HF_ENGINE_TABLE
+#undef HF_ENGINE_ROW
+  return Table;
+}
+
+ArrayRef<EngineInfo> engines() {
+  static const TableOfEngines Table = readTable();
+  return Table.All;
+}
+
+static bool hasSections(const EngineInfo &Engine) {
   return Engine.Logs != LoggedWrites::none;
 }
 
-static_assert(std::any_of(std::begin(Table), std::end(Table), hasSections));
-
-ArrayRef<EngineInfo> engines() { return Table; }
-
-const EngineInfo *defaultEngine() { return find_if(Table, hasSections); }
+const EngineInfo *defaultEngine() { return find_if(engines(), hasSections); }
 
 std::string EngineInfo::callee(StringRef Step) const {
   const EngineInfo *Runtime = this;
   if (Logs == LoggedWrites::regions)
-    Runtime = find_if(Table, [](const EngineInfo &E) {
+    Runtime = find_if(engines(), [](const EngineInfo &E) {
       return E.Logs == LoggedWrites::steps;
     });
   return ("hf_" + Runtime->Name + "_" + Step).str();
@@ -44,7 +69,7 @@ std::string EngineInfo::callee(StringRef Step) const {
 /// Returns the names in words: "clobber, undo or ido".
 static std::string namesOfEnginesWithSections() {
   SmallVector<StringRef, 8> Names;
-  for (const EngineInfo &Engine : Table)
+  for (const EngineInfo &Engine : engines())
     if (hasSections(Engine))
       Names.push_back(Engine.Name);
   StringRef Last = Names.pop_back_val();
@@ -55,8 +80,8 @@ Expected<const EngineInfo *> findEngine(StringRef Name) {
   if (Name == NoEngine)
     return nullptr;
   const EngineInfo *Row =
-      find_if(Table, [&](const EngineInfo &E) { return E.Name == Name; });
-  if (Row == std::end(Table))
+      find_if(engines(), [&](const EngineInfo &E) { return E.Name == Name; });
+  if (Row == engines().end())
     return createStringError("unknown engine '" + Name + "': say none, " +
                              namesOfEnginesWithSections());
   if (!hasSections(*Row))

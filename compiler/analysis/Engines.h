@@ -6,6 +6,7 @@
 #define HOLDFAST_COMPILER_ENGINES_H
 
 #include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
 
@@ -22,10 +23,27 @@ enum class LoggedWrites {
   regions,  ///< as steps, but one for writes that can be made again together
 };
 
+/// An engine, or a choice of two. Of a choice: both their bits, and what the form
+/// has that buffers.
 struct EngineInfo {
-  llvm::StringLiteral Name;
+  llvm::StringRef Name;
   unsigned Bit; ///< in durable formats; 0: it has the runtime of another row
   LoggedWrites Logs;
+  /// Whether exceptions and hf::abort_section may end a section as if it had
+  /// never begun. Such a section does not run again after a crash.
+  bool TakesBack;
+  /// Of a choice: the forms of its functions for media that keep order, and for
+  /// others. Else null.
+  const EngineInfo *InOrder = nullptr;
+  const EngineInfo *Elsewhere = nullptr;
+
+  /// Returns what each function is compiled for: the engine itself, or both of a
+  /// choice.
+  llvm::SmallVector<const EngineInfo *, 2> forms() const {
+    if (InOrder)
+      return {Elsewhere, InOrder};
+    return {this};
+  }
 
   /// Whether its sections go on where they were.
   bool resumes() const {
@@ -39,7 +57,7 @@ struct EngineInfo {
 /// The name that says that functions stay as they are.
 inline constexpr llvm::StringLiteral NoEngine = "none";
 
-/// All rows of the table, those without sections among them.
+/// All rows of the table, those without sections among them, then its choices.
 llvm::ArrayRef<EngineInfo> engines();
 
 /// Returns the engine of sections where no option says another: the table's

@@ -5,8 +5,8 @@
 //
 // 1. A section calls nothing forbidden (Calls.cpp says what and why).
 //    What is only forbidden because a section is re-executed, and cannot be taken
-//    back, is allowed where writes are buffered: exceptions, clocks, volatile
-//    reads, indirect calls, and globals (3); so is preserving late (5).
+//    back, is allowed where sections can be taken back: exceptions, clocks,
+//    volatile reads, indirect calls, globals (3), and preserving late (5).
 // 2. It makes no volatile or atomic access, no fence between threads and no
 //    computed goto, and throws no exception that a handler inside it would
 //    catch.
@@ -153,7 +153,7 @@ struct Effects {
 class Checker {
 public:
   explicit Checker(const Sections &All)
-      : All(All), IsOnce(All.Options.Engine->Logs == LoggedWrites::buffered),
+      : All(All), IsOnce(All.Options.Engine->TakesBack),
         Resumes(All.Options.Engine->resumes()) {}
 
   bool run() {

@@ -3,7 +3,7 @@
 // Cloning:
 //
 // 1. Each txfunc gets an internal instance of its body.
-// 2. Where writes are buffered, a section can be taken back, and unwinding stays;
+// 2. Where a section can be taken back, unwinding stays;
 //    but calls of library functions that throw nothing cannot be left by it.
 //    Elsewhere, unwinding is removed in an instance. Nothing in a section can throw
 //    (SectionRules.cpp makes sure), so an invoke is a call; the library's
@@ -90,7 +90,7 @@ private:
   }
 
   void prepare(SectionFunction &F) {
-    if (All.Options.Engine->Logs == LoggedWrites::buffered) {
+    if (All.Options.Engine->TakesBack) {
       keepUnwinding(*F.Instance);
     } else {
       removeUnwinding(F);

@@ -5,9 +5,10 @@
 // 1. It packs its arguments into a block on the stack.
 // 2. It calls hf_NAME_begin(descriptor, block), then the body, then
 //    hf_NAME_commit() if begin opened a section rather than joined one. Where
-//    writes are buffered, an exception that leaves the body leaves the section
+//    a section can be taken back, an exception that leaves the body leaves the section
 //    that it opened by hf_NAME_abort(), and a commit may throw out of functions
-//    whose source lets exceptions out (hf_NAME_commit_or_throw).
+//    whose source lets exceptions out (hf_NAME_commit_or_throw). Where there are
+//    two forms of the body, begin says which runs.
 // 3. The descriptor names the function, its version and the layout of the
 //    block, and holds a thunk that unpacks a recorded block and calls the body.
 //
@@ -101,9 +102,10 @@ namespace {
 
 class EntryEmitter {
 public:
-  EntryEmitter(Function &Txfunc, Function &Body, const ArgumentBlock &Block,
-               const SectionOptions &Options)
-      : Txfunc(Txfunc), Body(Body), Block(Block), Options(Options),
+  EntryEmitter(Function &Txfunc, ArrayRef<SectionForm> Forms,
+               const ArgumentBlock &Block, const SectionOptions &Options)
+      : Txfunc(Txfunc), Forms(Forms), Body(*Forms.front().Body), Block(Block),
+        Options(Options),
         M(*Txfunc.getParent()), Context(M.getContext()),
         Layout(M.getDataLayout()), Void(Type::getVoidTy(Context)),
         Pointer(PointerType::getUnqual(Context)),
@@ -114,13 +116,15 @@ public:
     GlobalVariable *Descriptor = describe(emitThunk(), Version, Where);
     emitEntryBody(*Descriptor);
     if (Comdat *Group = Txfunc.getComdat())
-      Body.setComdat(Group);
+      for (const SectionForm &Form : Forms)
+        Form.Body->setComdat(Group);
     return Descriptor;
   }
 
 private:
   Function &Txfunc;
-  Function &Body;
+  ArrayRef<SectionForm> Forms;
+  Function &Body; ///< of the first form
   const ArgumentBlock &Block;
   const SectionOptions &Options;
   Module &M;
@@ -138,7 +142,8 @@ private:
     return Builder.CreatePtrAdd(Base, Builder.getInt64(A.OffsetBytes));
   }
 
-  void copyAttributes(CallBase &Call) const {
+  static void copyAttributes(CallBase &Call, const Function &Body) {
+    LLVMContext &Context = Body.getContext();
     Call.setCallingConv(Body.getCallingConv());
     AttributeList Attributes = Body.getAttributes();
     SmallVector<AttributeSet, 8> Parameters;
@@ -187,7 +192,7 @@ private:
                              alignIn(A.OffsetBytes), A.SizeBytes);
       Values[A.Index] = Copy;
     }
-    copyAttributes(*Builder.CreateCall(&Body, Values));
+    copyAttributes(*Builder.CreateCall(&Body, Values), Body);
     Builder.CreateRetVoid();
     return Thunk;
   }
@@ -289,28 +294,29 @@ private:
     return Packed;
   }
 
-  FunctionCallee runtime(StringRef Step, Type *Result,
+  FunctionCallee runtime(const EngineInfo &Engine, StringRef Step, Type *Result,
                          ArrayRef<Type *> Parameters) {
-    return M.getOrInsertFunction(Options.Engine->callee(Step),
+    return M.getOrInsertFunction(Engine.callee(Step),
                                  FunctionType::get(Result, Parameters, false));
   }
 
   bool isLeftByExceptions() const {
-    return Options.Engine->Logs == LoggedWrites::buffered &&
+    return Options.Engine->TakesBack &&
            (!Txfunc.doesNotThrow() || Txfunc.hasFnAttribute(MayThrowAttr));
   }
 
-  CallBase *callBody(IRBuilder<> &Builder, ArrayRef<Value *> Values,
-                     Value &Opened) {
-    if (!isLeftByExceptions() || Body.doesNotThrow()) {
-      CallInst *Call = Builder.CreateCall(&Body, Values);
-      copyAttributes(*Call);
+  CallBase *callBody(IRBuilder<> &Builder, const SectionForm &Form,
+                     ArrayRef<Value *> Values, Value &Opened) {
+    if (!isLeftByExceptions() || Form.Body->doesNotThrow()) {
+      CallInst *Call = Builder.CreateCall(Form.Body, Values);
+      copyAttributes(*Call, *Form.Body);
       return Call;
     }
     BasicBlock *Returned = BasicBlock::Create(Context, "returned", &Txfunc);
     BasicBlock *Thrown = BasicBlock::Create(Context, "thrown", &Txfunc);
-    InvokeInst *Call = Builder.CreateInvoke(&Body, Returned, Thrown, Values);
-    copyAttributes(*Call);
+    InvokeInst *Call =
+        Builder.CreateInvoke(Form.Body, Returned, Thrown, Values);
+    copyAttributes(*Call, *Form.Body);
 
     Builder.SetInsertPoint(Thrown);
     LandingPadInst *Exception =
@@ -318,24 +324,48 @@ private:
     Exception->setCleanup(true);
     BasicBlock *Abort = BasicBlock::Create(Context, "abort", &Txfunc);
     BasicBlock *Resume = BasicBlock::Create(Context, "resume", &Txfunc);
-    Builder.CreateCondBr(Builder.CreateICmpNE(&Opened, Builder.getInt32(0)),
-                         Abort, Resume);
+    Builder.CreateCondBr(&Opened, Abort, Resume);
     Builder.SetInsertPoint(Abort);
-    Builder.CreateCall(runtime("abort", Void, {}))->setDoesNotThrow();
+    Builder.CreateCall(runtime(*Form.Engine, "abort", Void, {}))
+        ->setDoesNotThrow();
     Builder.CreateBr(Resume);
     Builder.SetInsertPoint(Resume);
     Builder.CreateResume(Exception);
 
     // What unwinds a body without handlers of its own is the language's.
     Txfunc.setPersonalityFn(
-        Body.hasPersonalityFn()
-            ? Body.getPersonalityFn()
+        Form.Body->hasPersonalityFn()
+            ? Form.Body->getPersonalityFn()
             : cast<Constant>(M.getOrInsertFunction(
                                   "__gxx_personality_v0",
                                   FunctionType::get(Word32, /*isVarArg=*/true))
                                  .getCallee()));
     Builder.SetInsertPoint(Returned);
     return Call;
+  }
+
+  /// Runs the form, ends the section if it was opened here, and returns.
+  void runForm(IRBuilder<> &Builder, const SectionForm &Form, Value &Opened) {
+    SmallVector<Value *, 8> Values;
+    for (Argument &A : Txfunc.args())
+      Values.push_back(&A);
+    CallBase *Result = callBody(Builder, Form, Values, Opened);
+
+    BasicBlock *Commit = BasicBlock::Create(Context, "commit", &Txfunc);
+    BasicBlock *Done = BasicBlock::Create(Context, "done", &Txfunc);
+    Builder.CreateCondBr(&Opened, Commit, Done);
+    Builder.SetInsertPoint(Commit);
+    if (isLeftByExceptions())
+      Builder.CreateCall(runtime(*Form.Engine, "commit_or_throw", Void, {}));
+    else
+      Builder.CreateCall(runtime(*Form.Engine, "commit", Void, {}))
+          ->setDoesNotThrow();
+    Builder.CreateBr(Done);
+    Builder.SetInsertPoint(Done);
+    if (Txfunc.getReturnType()->isVoidTy())
+      Builder.CreateRetVoid();
+    else
+      Builder.CreateRet(Result);
   }
 
   void emitEntryBody(GlobalVariable &Descriptor) {
@@ -350,39 +380,35 @@ private:
     Value *Packed = Block.Arguments.empty()
                         ? ConstantPointerNull::get(Builder.getPtrTy())
                         : static_cast<llvm::Value *>(pack(Builder));
-    CallInst *Opened = Builder.CreateCall(
-        runtime("begin", Word32, {Pointer, Pointer}), {&Descriptor, Packed});
-    Opened->setDoesNotThrow();
+    CallInst *Begun = Builder.CreateCall(
+        runtime(*Options.Engine, "begin", Word32, {Pointer, Pointer}),
+        {&Descriptor, Packed});
+    Begun->setDoesNotThrow();
+    auto IsSet = [&](Value *Bits) {
+      return Builder.CreateICmpNE(Bits, Builder.getInt32(0));
+    };
+    if (Forms.size() == 1)
+      return runForm(Builder, Forms.front(), *IsSet(Begun));
 
-    SmallVector<Value *, 8> Values;
-    for (Argument &A : Txfunc.args())
-      Values.push_back(&A);
-    CallBase *Result = callBody(Builder, Values, *Opened);
-
-    BasicBlock *Commit = BasicBlock::Create(Context, "commit", &Txfunc);
-    BasicBlock *Done = BasicBlock::Create(Context, "done", &Txfunc);
-    Builder.CreateCondBr(Builder.CreateICmpNE(Opened, Builder.getInt32(0)),
-                         Commit, Done);
-    Builder.SetInsertPoint(Commit);
-    if (isLeftByExceptions())
-      Builder.CreateCall(runtime("commit_or_throw", Void, {}));
-    else
-      Builder.CreateCall(runtime("commit", Void, {}))->setDoesNotThrow();
-    Builder.CreateBr(Done);
-    Builder.SetInsertPoint(Done);
-    if (Txfunc.getReturnType()->isVoidTy())
-      Builder.CreateRetVoid();
-    else
-      Builder.CreateRet(Result);
+    Value *Opened = IsSet(Builder.CreateAnd(Begun, HF_SECTION_OPENED));
+    Value *IsInOrder = IsSet(Builder.CreateAnd(Begun, HF_SECTION_IN_ORDER));
+    SmallVector<BasicBlock *, 2> Blocks;
+    for (const SectionForm &Form : Forms)
+      Blocks.push_back(BasicBlock::Create(Context, Form.Engine->Name, &Txfunc));
+    Builder.CreateCondBr(IsInOrder, Blocks.back(), Blocks.front());
+    for (auto [Form, Block] : zip(Forms, Blocks)) {
+      Builder.SetInsertPoint(Block);
+      runForm(Builder, Form, *Opened);
+    }
   }
 };
 
 } // namespace
 
-GlobalVariable *emitEntry(Function &Txfunc, Function &Body,
+GlobalVariable *emitEntry(Function &Txfunc, ArrayRef<SectionForm> Forms,
                           const ArgumentBlock &Arguments, uint64_t Version,
                           const SectionOptions &Options) {
-  return EntryEmitter(Txfunc, Body, Arguments, Options).run(Version);
+  return EntryEmitter(Txfunc, Forms, Arguments, Options).run(Version);
 }
 
 static Function *newListedFunction(Module &M, const char *Name) {

@@ -9,9 +9,16 @@
 
 namespace holdfast {
 
-/// Makes 'Txfunc' open a section around 'Body', and emits its descriptor, which
-/// it returns.
-llvm::GlobalVariable *emitEntry(llvm::Function &Txfunc, llvm::Function &Body,
+/// What a section runs, compiled for one engine.
+struct SectionForm {
+  llvm::Function *Body;
+  const EngineInfo *Engine;
+};
+
+/// Makes 'Txfunc' open a section around one of the forms, and emits its
+/// descriptor, which it returns. 'Forms': those of the options' engine.
+llvm::GlobalVariable *emitEntry(llvm::Function &Txfunc,
+                                llvm::ArrayRef<SectionForm> Forms,
                                 const ArgumentBlock &Arguments,
                                 uint64_t Version,
                                 const SectionOptions &Options);

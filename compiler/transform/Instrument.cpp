@@ -12,6 +12,8 @@
 //    insertion: they rest on attributes of callees, too.
 // 4. Insert calls (InsertCalls, BufferAccesses), replace the txfuncs by entries
 //    and register them (EmitEntry).
+// Where the pool's medium chooses between two engines, the sections have instances
+// for each: steps 2 to 4 are made for both.
 //
 // Of engines whose sections go on behind their last step, steps 3 and 4 are to put
 // the helpers into their sections (InlineHelpers), and to give these their steps
@@ -43,6 +45,8 @@
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/Instructions.h"
 #include "llvm/IR/Module.h"
+
+#include <deque>
 
 #define DEBUG_TYPE "holdfast"
 
@@ -85,10 +89,6 @@ static void logWrites(const Sections &All, const FreshFunctions &Fresh,
 }
 
 /// What is said for another engine.
-static bool buffers(const SectionOptions &Options) {
-  return Options.Engine && Options.Engine->Logs == LoggedWrites::buffered;
-}
-
 static void dropSelections(const Sections &All) {
   for (const auto &F : All.Functions)
     for (Instruction &I : make_early_inc_range(instructions(*F->Instance)))
@@ -104,57 +104,88 @@ static void bufferWrites(const Sections &All, const FreshFunctions &Fresh) {
   }
 }
 
-static void instrument(ArrayRef<Function *> Txfuncs,
-                       ArrayRef<Function *> Callees,
-                       const SectionOptions &Options,
-                       FunctionAnalysisManager &FAM,
-                       SmallVectorImpl<GlobalVariable *> &Descriptors) {
-  const bool Buffers = buffers(Options);
-  resolveCalls(Txfuncs, /*CanDispatch=*/Buffers, FAM);
+/// Makes the instances for one engine. 'Fit' becomes false where they break a rule.
+static Sections makeInstances(ArrayRef<Function *> Txfuncs,
+                              ArrayRef<Function *> Callees,
+                              const SectionOptions &Options, bool &Fit) {
   Sections All = cloneSections(Txfuncs, Callees, Options);
   if (Options.Engine->Logs != LoggedWrites::selected)
     dropSelections(All);
-  bool Fit = checkSections(All);
+  Fit &= checkSections(All);
   dropUnfit(All);
+  return All;
+}
 
+/// Makes the instances do what their engine needs (not of those that resume).
+static void rewriteInstances(const Sections &All, FunctionAnalysisManager &FAM) {
   SmallVector<Function *, 16> Instances;
   for (const auto &F : All.Functions)
     Instances.push_back(F->Instance);
   FreshFunctions Fresh;
   findFreshFunctions(Instances, Fresh);
+  const EngineInfo &Engine = *All.Options.Engine;
+  if (Engine.Logs == LoggedWrites::buffered)
+    bufferWrites(All, Fresh);
+  else
+    logWrites(All, Fresh, FAM);
+  if (Engine.TakesBack)
+    dispatchCalls(All);
+}
+
+static void instrument(ArrayRef<Function *> Txfuncs,
+                       ArrayRef<Function *> Callees,
+                       const SectionOptions &Options,
+                       FunctionAnalysisManager &FAM,
+                       SmallVectorImpl<GlobalVariable *> &Descriptors) {
+  const bool TakesBack = Options.Engine->TakesBack;
+  resolveCalls(Txfuncs, /*CanDispatch=*/TakesBack, FAM);
+  bool Fit = true;
+  std::deque<Sections> Forms; // which are not copied
+  for (const EngineInfo *Engine : Options.Engine->forms()) {
+    SectionOptions Its = Options;
+    Its.Engine = Engine;
+    if (Fit) // else the next form has the same errors
+      Forms.push_back(makeInstances(Txfuncs, Callees, Its, Fit));
+  }
+  Sections &First = Forms.front();
 
   std::vector<ArgumentBlock> Blocks;
   std::vector<uint64_t> Versions;
   for (size_t I = 0; I != Txfuncs.size(); ++I) {
-    Blocks.push_back(layOutArguments(*Instances[I]));
+    Function &Instance = *First.Functions[I]->Instance;
+    Blocks.push_back(layOutArguments(Instance));
     Fit &= checkArguments(*Txfuncs[I], Blocks[I]);
     // What is never re-executed may be given what dies with the process.
-    if (!Buffers)
-      Fit &= checkCaptures(*Txfuncs[I], *Instances[I], Blocks[I]);
-    Versions.push_back(hashVersion(*Instances[I], Blocks[I], Options));
+    if (!TakesBack)
+      Fit &= checkCaptures(*Txfuncs[I], Instance, Blocks[I]);
+    Versions.push_back(hashVersion(Instance, Blocks[I], First.Options));
   }
-
   if (!Fit)
     return; // the errors fail the compilation
 
   if (Options.Engine->resumes()) {
-    if (inlineHelpers(All, FAM))
-      makeResumable(All, Blocks, FAM, Descriptors);
+    if (inlineHelpers(First, FAM))
+      makeResumable(First, Blocks, FAM, Descriptors);
     return;
   }
-  if (Buffers) {
-    bufferWrites(All, Fresh);
-    dispatchCalls(All);
-  } else {
-    logWrites(All, Fresh, FAM);
-  }
+  for (const Sections &All : Forms)
+    rewriteInstances(All, FAM);
   for (size_t I = 0; I != Txfuncs.size(); ++I) {
     dropMemoryPromises(*Txfuncs[I]);
+    SmallVector<SectionForm, 2> Its;
+    for (const Sections &All : Forms)
+      Its.push_back({All.Functions[I]->Instance, All.Options.Engine});
     Descriptors.push_back(
-        emitEntry(*Txfuncs[I], *Instances[I], Blocks[I], Versions[I], Options));
+        emitEntry(*Txfuncs[I], Its, Blocks[I], Versions[I], Options));
   }
-  if (!All.Callees.empty())
-    emitCallees(*Callees.front()->getParent(), All.Callees, *Options.Engine);
+  for (const Sections &All : Forms)
+    if (!All.Callees.empty())
+      emitCallees(*Callees.front()->getParent(), All.Callees,
+                  *All.Options.Engine);
+}
+
+static bool takesBack(const SectionOptions &Options) {
+  return Options.Engine && Options.Engine->TakesBack;
 }
 
 /// Returns the runtime's function that does so with a descriptor.
@@ -185,10 +216,10 @@ PreservedAnalyses InstrumentPass::run(Module &M, ModuleAnalysisManager &MAM) {
   }
   // What another module's sections call by address may be here.
   if (SectionOptions Ours = commandLineOptions();
-      Groups.empty() && buffers(Ours) && !isRelocatable(M))
+      Groups.empty() && takesBack(Ours) && !isRelocatable(M))
     Groups.push_back({Ours, {}});
   SmallVector<Function *, 8> Callees;
-  if (any_of(Groups, [](const auto &G) { return buffers(G.first); }))
+  if (any_of(Groups, [](const auto &G) { return takesBack(G.first); }))
     Callees = findCallees(M);
   if (Groups.empty() || (Groups.front().second.empty() && Callees.empty()))
     return PreservedAnalyses::all();
@@ -197,13 +228,32 @@ PreservedAnalyses InstrumentPass::run(Module &M, ModuleAnalysisManager &MAM) {
   for (const auto &[Options, Txfuncs] : Groups) {
     SmallVector<GlobalVariable *, 8> Descriptors;
     SmallVector<Function *, 8> Its; // the first group's serve all of them
-    if (buffers(Options))
+    if (takesBack(Options))
       std::swap(Its, Callees);
     instrument(Txfuncs, Its, Options, FAM, Descriptors);
     emitRegistration(M, registryOf(*Options.Engine, "register"),
                      registryOf(*Options.Engine, "forget"), Descriptors);
   }
   return PreservedAnalyses::none();
+}
+
+/// Adds what the instances for an engine call, and the end of their sections.
+static void addRuntimeOf(const EngineInfo &Engine,
+                         SmallVectorImpl<std::string> &Names) {
+  auto Add = [&](std::initializer_list<StringRef> Steps) {
+    for (StringRef Step : Steps)
+      Names.push_back(Engine.callee(Step));
+  };
+  Add({"commit", "note"});
+  if (Engine.TakesBack)
+    Add({"commit_or_throw", "abort", "callee"});
+  if (Engine.Logs == LoggedWrites::buffered) {
+    Names.push_back(LibraryOverwrite.str());
+    Add({"write", "put", "copy", "fill", "read", "read_string"});
+  } else {
+    Add({"log"});
+    Names.push_back(LogAheadName.str());
+  }
 }
 
 /// Returns what a section will call, as arguments of its guard: the linker must
@@ -217,17 +267,9 @@ static SmallVector<Value *, 8> runtimeOf(Module &M, const EngineInfo &Engine) {
                            "fill", "alloc", "free", "lock", "unlock", "call"})
       Names.push_back(Engine.callee(Step));
   } else {
-    for (StringRef Step : {"begin", "commit", "note"})
-      Names.push_back(Engine.callee(Step));
-  }
-  if (Engine.Logs == LoggedWrites::buffered) {
-    Names.push_back(LibraryOverwrite.str());
-    for (StringRef Step : {"write", "put", "copy", "fill", "read",
-                           "read_string", "commit_or_throw", "abort", "callee"})
-      Names.push_back(Engine.callee(Step));
-  } else if (!Engine.resumes()) {
-    Names.push_back(Engine.callee("log"));
-    Names.push_back(LogAheadName.str());
+    Names.push_back(Engine.callee("begin"));
+    for (const EngineInfo *Form : Engine.forms())
+      addRuntimeOf(*Form, Names);
   }
   SmallVector<Value *, 8> Functions;
   for (const std::string &Name : Names)

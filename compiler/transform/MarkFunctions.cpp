@@ -9,7 +9,7 @@
 // 3. Its attribute's value holds the engine and options of this compilation, so
 //    that link-time instrumentation needs no options of its own. A second
 //    attribute holds its name for the logs.
-// 4. Where writes are buffered, its end may throw unless its source is noexcept.
+// 4. Where it can be taken back, its end may throw unless its source is noexcept.
 // 5. Its body is hidden from its callers until it is instrumented.
 // 6. Where that is asked for, functions that take locks of the pool are marked,
 //    too, and their options say that nobody has marked them.
@@ -238,7 +238,7 @@ PreservedAnalyses MarkFunctionsPass::run(Module &M, ModuleAnalysisManager &) {
     }
   nameLambdas(Marked);
   for (Function *F : Marked)
-    if (hideBody(*F) && Options.Engine->Logs == LoggedWrites::buffered)
+    if (hideBody(*F) && Options.Engine->TakesBack)
       letCommitThrow(*F);
   return Changed ? PreservedAnalyses::none() : PreservedAnalyses::all();
 }

@@ -30,8 +30,8 @@ struct engine_options {
     hf::selective::options selective = {};
 };
 
-/// "clobber", "undo", "redo", "justdo", "ido", "selective"; "none" where failure-atomic functions
-/// are left plain.
+/// "clobber", "undo", "redo", "auto", "justdo", "ido", "selective"; "none" where failure-atomic
+/// functions are left plain. "auto": for undo and redo, between which the pool's medium chooses.
 [[maybe_unused]] static constexpr std::string_view engine_of_build() {
     return HF_ENGINE_TEXT(HF_ENGINE);
 }
@@ -42,13 +42,15 @@ struct engine_options {
     return engine_of_build() == "justdo" || engine_of_build() == "ido";
 }
 
-/// The engine of this translation unit, to name it beside others in open_options::engines; left
-/// empty, that means those of all of the program's. Empty: none. Throws std::bad_alloc.
+/// The engine of this translation unit, or both of "auto", to name them beside others in
+/// open_options::engines; left empty, that means those of all of the program's. Empty: none. Throws
+/// std::bad_alloc.
 [[maybe_unused]] static inline std::vector<engine_ptr>
 engines_of_build(const engine_options& how = {}) {
     if (engine_of_build() == "clobber") return {hf::clobber::engine(how.clobber)};
     if (engine_of_build() == "undo") return {hf::undo::engine(how.undo)};
     if (engine_of_build() == "redo") return {hf::redo::engine()};
+    if (engine_of_build() == "auto") return {hf::undo::engine(how.undo), hf::redo::engine()};
     if (resumes_sections()) return {hf::justdo::engine(how.justdo)};
     if (engine_of_build() == "selective") return {hf::selective::engine(how.selective)};
     return {};

@@ -207,14 +207,14 @@ std::uint32_t engines_of_functions() noexcept {
     return bits;
 }
 
-void count_function(std::uint32_t engine, int change) noexcept {
-    if (engine == 0) return; // described by hand
-    HF_ASSERT(std::has_single_bit(engine) && engine >> functions_of.size() == 0);
-    functions_of[static_cast<std::size_t>(std::countr_zero(engine))] += change;
+void count_function(std::uint32_t engines, int change) noexcept {
+    HF_ASSERT(engines >> functions_of.size() == 0);
+    for (std::uint32_t left = engines; left != 0; left &= left - 1)
+        functions_of[static_cast<std::size_t>(std::countr_zero(left))] += change;
 }
 
 namespace {
-std::uint32_t engine_of(const hf_txfunc& f) noexcept {
+std::uint32_t engines_of(const hf_txfunc& f) noexcept {
     return (f.abi_version & ~HF_ABI_RELOCATABLE) >> HF_ABI_ENGINE_SHIFT;
 }
 } // namespace
@@ -234,7 +234,7 @@ extern "C" void hf_txfunc_register(const hf_txfunc* function) noexcept {
     const bool known = std::any_of(first, end, [&](const auto& f) { return f.second == function; });
     if (!known) try {
             txfuncs().emplace(function->id, function);
-            count_function(engine_of(*function), 1);
+            count_function(engines_of(*function), 1);
         } catch (const std::bad_alloc&) {
             hf::fatal("out of memory in hf_txfunc_register");
         }
@@ -244,5 +244,5 @@ extern "C" void hf_txfunc_forget(const hf_txfunc* function) noexcept {
     using namespace hf::registry;
     std::scoped_lock held{txfuncs_lock()};
     if (std::erase_if(txfuncs(), [&](const auto& f) { return f.second == function; }) != 0)
-        count_function(engine_of(*function), -1);
+        count_function(engines_of(*function), -1);
 }

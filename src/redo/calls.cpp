@@ -223,6 +223,14 @@ const std::byte* deferred_section::read_string(const std::byte* address) {
     return read(address, length + 1);
 }
 
+bool begin(const hf_txfunc& function, const void* packed_args) {
+    // Recovery needs neither function nor arguments; they are named for reports only.
+    const bool begun = begin_section<redo_protocol>(function, packed_args);
+    // A function that joins a section reads in place before its own first store.
+    HF_ASSERT(begun || mine().is_empty());
+    return begun;
+}
+
 namespace {
 
 /// Loads look at nothing any more.
@@ -255,13 +263,8 @@ using hf::redo::mine;
 extern "C" {
 
 int hf_redo_begin(const hf_txfunc* function, const void* packed_args) noexcept {
-    return hf::without_exceptions("hf_redo_begin", [&] {
-        // Recovery needs neither function nor arguments; they are named for reports only.
-        const bool begun = hf::begin_section<hf::redo::redo_protocol>(*function, packed_args);
-        // A function that joins a section reads in place before its own first store.
-        HF_ASSERT(begun || mine().is_empty());
-        return int{begun};
-    });
+    return hf::without_exceptions("hf_redo_begin",
+                                  [&] { return int{hf::redo::begin(*function, packed_args)}; });
 }
 
 void hf_redo_commit(void) noexcept {

@@ -60,4 +60,7 @@ template <> void redo_protocol<fenced_medium>::make_stores();
 extern template class redo_protocol<ordered_medium>;
 extern template class redo_protocol<fenced_medium>;
 
+/// Begins a section. False: one is open, has stored nothing yet, and the function is a part of it.
+bool begin(const hf_txfunc& function, const void* packed_args);
+
 } // namespace hf::redo

@@ -331,9 +331,9 @@ TEST(RedoCallees, EndWithTheModuleThatToldOfThem) {
     const auto one = [] {};
     const auto other = [] {};
     static const char function = 0;
-    const hf_redo_callees_row fit{&function, &one, "f", nullptr};
-    const hf_redo_callees_row as_fit{&function, &other, "f", nullptr};
-    const hf_redo_callees_row unfit{&function, nullptr, "f", "it prints"};
+    const hf_callees_row fit{&function, &one, "f", nullptr};
+    const hf_callees_row as_fit{&function, &other, "f", nullptr};
+    const hf_callees_row unfit{&function, nullptr, "f", "it prints"};
     hf_redo_register_callees(&unfit, 1);
     hf_redo_register_callees(&fit, 1);
     hf_redo_register_callees(&as_fit, 1);

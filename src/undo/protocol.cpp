@@ -21,18 +21,6 @@ void undo_protocol<ordered_medium>::begin(const hf_txfunc& function, const void*
     ++serial_;
 }
 
-inline bool undo_protocol<ordered_medium>::begin_again(const hf_txfunc& function) noexcept {
-    section* const mine = section_at_hand();
-    if (current_section != nullptr || mine == nullptr || !mine->is_again(row)) return false;
-    if (resumes_here.load(std::memory_order_relaxed) != nullptr) return false; // it is asked first
-    auto& self = mine->as<undo_protocol>();
-    if (!self.begins_again_) return false;
-    mine->begin_again(function);
-    self.log_.start_again(function.id);
-    ++self.serial_;
-    return true;
-}
-
 inline bool undo_protocol<ordered_medium>::commit_words() noexcept {
     section& mine = *current_section;
     if (!mine.keeps_order() || mine.on_shared_lane() || mine.blocks().touched()) return false;
@@ -232,6 +220,14 @@ int hf_undo_begin(const hf_txfunc* function, const void* packed_args) noexcept {
 void hf_undo_commit(void) noexcept {
     if (hf::undo::undo_protocol<hf::ordered_medium>::commit_words()) return;
     hf::commit_section<hf::undo::undo_protocol>("hf_undo_commit");
+}
+
+void hf_undo_commit_or_throw(void) { hf_undo_commit(); }
+
+void hf_undo_abort(void) noexcept {
+    using words = hf::undo::undo_protocol<hf::ordered_medium>;
+    hf::without_exceptions("hf_undo_abort", [] { hf::current_section->as<words>().take_back(); });
+    hf::leave_section();
 }
 
 void hf_undo_log(const void* address, std::uint64_t bytes) noexcept {

@@ -30,6 +30,7 @@
 
 #include <log/word_log.hpp>
 #include <section/section_in.hpp>
+#include <section/thread.hpp>
 #include <undo/engine.hpp>
 
 namespace hf::undo {
@@ -51,6 +52,8 @@ public:
     void commit();
     /// The same where it has had to do with no block, and is not taken back. False: it has, or is.
     static bool commit_words() noexcept;
+    /// Ends it as if it had never begun (3).
+    void take_back();
     void log(const void* address, std::uint64_t bytes);
     void log_ahead(const void* address, std::uint64_t bytes) override;
     void note(const void* address, std::uint64_t bytes) override;
@@ -64,7 +67,6 @@ private:
     void log_block(record_kind kind, block b);
     void log_blocks();
     void make_room(std::uint64_t entry_bytes);
-    void take_back();
     void end();
 
     section_in<ordered_medium>& in_;
@@ -74,6 +76,18 @@ private:
     std::uint64_t serial_ = 0;
     bool doomed_ = false; // at its end it is taken back (3)
 };
+
+inline bool undo_protocol<ordered_medium>::begin_again(const hf_txfunc& function) noexcept {
+    section* const mine = section_at_hand();
+    if (current_section != nullptr || mine == nullptr || !mine->is_again(row)) return false;
+    if (resumes_here.load(std::memory_order_relaxed) != nullptr) return false; // it is asked first
+    auto& self = mine->as<undo_protocol>();
+    if (!self.begins_again_) return false;
+    mine->begin_again(function);
+    self.log_.start_again(function.id);
+    ++self.serial_;
+    return true;
+}
 
 /// Each mark is stored here, too, unless (6) saves its fences.
 template <> class undo_protocol<fenced_medium> final : public protocol_in<fenced_medium> {

@@ -14,8 +14,10 @@
 
 using oracle::at;
 
-// Sections of engine redo give the C library nothing but volatile and fresh memory.
+// Sections of engine redo give the C library nothing but volatile and fresh memory; the form for
+// media that keep order logs what the library is about to store to.
 extern "C" void hf_c_overwrite(const void* address, std::uint64_t bytes) noexcept {
+    if (oracle::runs_in_order()) return hf_undo_log(address, bytes);
     const auto* to = static_cast<const std::byte*>(address);
     if (to >= oracle::pool && to < oracle::pool + oracle::heap_bytes) {
         std::printf("FAIL hf_c_overwrite: %zu bytes in place\n", std::size_t(bytes));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What hf_redo_callee finds (holdfast_abi.h): nothing that no module told of.
+// What hf_redo_callee and hf_undo_callee find (holdfast_abi.h): what modules have registered.
 #pragma once
 
 #include <holdfast/abi/holdfast_abi.h>
@@ -11,9 +11,23 @@
 
 namespace oracle {
 
-inline std::map<const void*, const void*>& callees() {
-    static std::map<const void*, const void*> by_address;
-    return by_address;
+enum class form { redo, undo };
+
+inline std::map<const void*, const void*>& callees(form of) {
+    static std::map<const void*, const void*> by_address[2];
+    return by_address[int(of)];
+}
+
+inline void add_callees(form of, const hf_callees_row* rows, std::uint64_t count) {
+    for (std::uint64_t i = 0; i < count; ++i)
+        if (rows[i].instance != nullptr) callees(of)[rows[i].function] = rows[i].instance;
+}
+
+inline const void* callee(form of, const void* function, const char* where) {
+    const auto found = callees(of).find(function);
+    if (found != callees(of).end()) return found->second;
+    std::printf("FAIL callee: %s: nobody has told of %p\n", where, function);
+    std::exit(1);
 }
 
 } // namespace oracle
@@ -26,17 +40,20 @@ __attribute__((weak)) void hf_c_overwrite(const void*, std::uint64_t) noexcept {
     std::exit(1);
 }
 
-inline __attribute__((used)) void hf_redo_register_callees(const hf_redo_callees_row* rows,
+inline __attribute__((used)) void hf_redo_register_callees(const hf_callees_row* rows,
                                                            std::uint64_t count) noexcept {
-    for (std::uint64_t i = 0; i < count; ++i)
-        if (rows[i].instance != nullptr) oracle::callees()[rows[i].function] = rows[i].instance;
+    oracle::add_callees(oracle::form::redo, rows, count);
 }
-
 inline __attribute__((used)) const void* hf_redo_callee(const void* function,
                                                         const char* where) noexcept {
-    const auto found = oracle::callees().find(function);
-    if (found != oracle::callees().end()) return found->second;
-    std::printf("FAIL hf_redo_callee: %s: nobody has told of %p\n", where, function);
-    std::exit(1);
+    return oracle::callee(oracle::form::redo, function, where);
+}
+inline __attribute__((used)) void hf_undo_register_callees(const hf_callees_row* rows,
+                                                           std::uint64_t count) noexcept {
+    oracle::add_callees(oracle::form::undo, rows, count);
+}
+inline __attribute__((used)) const void* hf_undo_callee(const void* function,
+                                                        const char* where) noexcept {
+    return oracle::callee(oracle::form::undo, function, where);
 }
 }

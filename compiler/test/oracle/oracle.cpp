@@ -151,6 +151,7 @@ struct line_entry {
 std::array<line_entry, 64> in_line;
 std::uint64_t in_line_end; // as an address, less the pool's
 bool orders = false;       // whether it does
+bool chooses = false;      // the section's function has forms for both kinds of medium
 
 void give_room(bool some) {
     auto* const first = reinterpret_cast<char*>(in_line.data());
@@ -264,7 +265,7 @@ int begin(const hf_txfunc* function, const void* packed, logging kind) {
     section.depth = 1;
     section.function = function;
     section.kind = kind;
-    give_room(orders && kind == logging::undo);
+    give_room(orders && kind == logging::undo && !judging);
     buffer.begin(storage, heap_bytes + heap_kept);
     const auto* from = static_cast<const std::byte*>(packed);
     section.arguments.assign(from, from + function->args_bytes);
@@ -289,14 +290,19 @@ void commit_redo() {
     section.depth = 0;
 }
 
-void abort_redo() {
-    event();
-    judge_places();
+/// What the section took is as it was.
+void forget_blocks() {
     std::memcpy(storage + heap_bytes + heap_kept, start_image.data() + heap_bytes + heap_kept,
                 pool_bytes - heap_bytes - heap_kept);
     heap_used = heap_kept;
     taken.clear();
     section.depth = 0;
+}
+
+void abort_redo() {
+    event();
+    judge_places();
+    forget_blocks();
 }
 
 /// A store of engine redo: it notes what it leaves where it is. 'here': and makes it, too.
@@ -364,6 +370,12 @@ void restore_log() {
                     entries[i].bytes);
     }
     restore_words(0);
+}
+
+void abort_undo() {
+    event();
+    restore_log();
+    forget_blocks();
 }
 
 void re_execute() {
@@ -465,7 +477,7 @@ account judge(const scenario& s) {
     return seen;
 }
 
-/// The same section where what was stored is there, in order, and entries are made in line.
+/// The section where what was stored is there, in order, and entries are made in line.
 void explore_in_order(const scenario& s, const image& start) {
     orders = true;
     for (int at = 1;; ++at) {
@@ -476,6 +488,16 @@ void explore_in_order(const scenario& s, const image& start) {
     }
     orders = false;
     give_room(false);
+}
+
+/// The section's form for a medium that keeps order. It comes to the same end.
+void explore_other_form(const scenario& s, const image& start, const image& end) {
+    orders = true;
+    restore(start);
+    judge(s);
+    compare(s, end, heap_bytes + heap_kept, never, 0);
+    orders = false;
+    explore_in_order(s, start);
 }
 
 void explore(const scenario& s) {
@@ -513,6 +535,7 @@ void explore(const scenario& s) {
                 check_clobber(s, start, end, at, random);
         }
     if (section.kind == logging::undo) explore_in_order(s, start);
+    if (std::exchange(chooses, false)) explore_other_form(s, start, end);
     std::printf("%-28s %3d events %3ld logged %3ld clobbers %4ld inputs%s\n", s.name, length,
                 whole.logged, whole.clobbers, whole.inputs, whole.left ? " left" : "");
 }
@@ -556,6 +579,8 @@ void try_scenario(const scenario& s) { explore(s); }
 
 std::byte* const pool = storage;
 
+bool runs_in_order() { return section.depth != 0 && section.kind == logging::undo; }
+
 void left_by_exception() {
     seen.left = true;
     if (section.function == nullptr) restore(start_image);
@@ -578,9 +603,16 @@ int hf_undo_begin(const hf_txfunc* f, const void* packed) noexcept {
     return begin(f, packed, logging::undo);
 }
 void hf_undo_commit() noexcept { commit(); }
+void hf_undo_commit_or_throw() { commit(); }
+void hf_undo_abort() noexcept { abort_undo(); }
 void hf_undo_log(const void* address, std::uint64_t bytes) noexcept { log(address, bytes); }
 int hf_redo_begin(const hf_txfunc* f, const void* packed) noexcept {
     return begin(f, packed, logging::redo);
+}
+int hf_auto_begin(const hf_txfunc* f, const void* packed) noexcept {
+    chooses = true;
+    if (!orders) return begin(f, packed, logging::redo);
+    return begin(f, packed, logging::undo) | HF_SECTION_IN_ORDER;
 }
 __thread const std::uint64_t* hf_redo_filter __attribute__((tls_model("initial-exec")));
 void hf_redo_commit() noexcept { commit_redo(); }

@@ -63,6 +63,8 @@ struct scenario {
 
 /// The scenario's section has thrown. Without an engine this takes back what it stored.
 void left_by_exception();
+/// Whether the open section is of engine undo.
+bool runs_in_order();
 
 /// Passed and returned in memory, by functions whose bodies the compiler does not see.
 struct digested {

@@ -66,9 +66,13 @@ void hf_clobber_log(const void* address, uint64_t bytes) HF_NOEXCEPT;
 // Before any other store that may reach PM: an output, or fresh memory. Every engine has its own.
 void hf_clobber_note(const void* address, uint64_t bytes) HF_NOEXCEPT;
 
-// Engine undo: the same shape, every store logged.
+// Engine undo: the same shape, every store logged. In a medium that keeps order a section can be
+// taken back: commit_or_throw, abort and callee are those of engine redo, below. Only the forms
+// that hf_auto_begin chooses call them.
 int hf_undo_begin(const struct hf_txfunc* function, const void* packed_args) HF_NOEXCEPT;
 void hf_undo_commit(void) HF_NOEXCEPT;
+void hf_undo_commit_or_throw(void);
+void hf_undo_abort(void) HF_NOEXCEPT;
 void hf_undo_log(const void* address, uint64_t bytes) HF_NOEXCEPT;
 void hf_undo_note(const void* address, uint64_t bytes) HF_NOEXCEPT;
 
@@ -129,20 +133,31 @@ const void* hf_redo_read_string(const void* address) HF_NOEXCEPT;
 // source. Ends the process when there is none: nothing of the section has happened.
 const void* hf_redo_callee(const void* function, const char* where) HF_NOEXCEPT;
 // What indirect calls may reach: each module tells of the functions whose addresses it takes.
-struct hf_redo_callees_row {
+struct hf_callees_row {
     const void* function; // the address that others know
     const void* instance; // null: it may not run in a section
     const char* name;     // linker name
     const char* why;      // it may not; null where it may
 };
-void hf_redo_register_callees(const struct hf_redo_callees_row* rows, uint64_t count) HF_NOEXCEPT;
-void hf_redo_forget_callees(const struct hf_redo_callees_row* rows, uint64_t count) HF_NOEXCEPT;
+void hf_redo_register_callees(const struct hf_callees_row* rows, uint64_t count) HF_NOEXCEPT;
+void hf_redo_forget_callees(const struct hf_callees_row* rows, uint64_t count) HF_NOEXCEPT;
+const void* hf_undo_callee(const void* function, const char* where) HF_NOEXCEPT;
+void hf_undo_register_callees(const struct hf_callees_row* rows, uint64_t count) HF_NOEXCEPT;
+void hf_undo_forget_callees(const struct hf_callees_row* rows, uint64_t count) HF_NOEXCEPT;
 // Says of each granule of 16 bytes whether a load of at most 16 that begins there may meet bytes in
 // the buffer: bit (address / 16) % 64 of word (address / 1024) % HF_REDO_FILTER_WORDS. 0: the bytes
 // are read where they are. The thread's open section has the words; they stay where they are until
 // it ends.
 #define HF_REDO_FILTER_WORDS 512
 extern __thread const uint64_t* hf_redo_filter __attribute__((tls_model("initial-exec")));
+
+// A function that is compiled for two engines: undo where the pool's medium keeps order, redo
+// elsewhere, or where the pool was opened without engine undo. Returns HF_SECTION_OPENED when it
+// opened a section, whose commit must follow, and HF_SECTION_IN_ORDER when the form of undo is to
+// run. Of a section that it joined: as that runs.
+int hf_auto_begin(const struct hf_txfunc* function, const void* packed_args) HF_NOEXCEPT;
+#define HF_SECTION_OPENED 1
+#define HF_SECTION_IN_ORDER 2
 
 // Ahead of hf_clobber_log or hf_undo_log, or of a note that does for it: the bytes, all of which
 // the section will store to, are in the log, and durable when the next of those two has returned.

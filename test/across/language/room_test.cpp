@@ -58,7 +58,7 @@ bool whole(const root& r) {
 }
 
 /// The sections here are noexcept: where hf::allocator throws, that is the end, too.
-std::string no_room(const std::string& message) { return redo() ? "bad_alloc" : message; }
+std::string no_room(const std::string& message) { return takes_back() ? "bad_alloc" : message; }
 
 using room = pools;
 

@@ -29,6 +29,10 @@ inline hf::pool open(const std::string& path, std::uint64_t bytes = 256 << 10) {
 inline bool clobber() { return hf::engine_of_build() == "clobber"; }
 inline bool undo() { return hf::engine_of_build() == "undo"; }
 inline bool redo() { return hf::engine_of_build() == "redo"; }
+/// These tests' pools are in a medium that keeps order: its sections are of engine undo.
+inline bool chooses() { return hf::engine_of_build() == "auto"; }
+/// Whether an exception may leave a section.
+inline bool takes_back() { return redo() || chooses(); }
 
 class pools : public testing::Test {
 protected:

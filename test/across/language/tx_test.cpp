@@ -102,12 +102,13 @@ TEST_F(tx, ThisOfAVolatileObjectIsRefusedWhereASectionMayRunAgain) {
 TEST_F(tx, OpenRefusesEnginesThatTheFunctionsAreNotBuiltFor) {
     hf::open_options o;
     o.layout = "language/1";
-    o.engines = {undo() ? hf::redo::engine() : hf::undo::engine()};
+    o.engines = {clobber() ? hf::undo::engine() : hf::clobber::engine()};
     const auto refused = hf::pool::open(first, o);
     ASSERT_FALSE(refused);
     EXPECT_EQ(refused.error().code(), hf::errc::bad_argument);
-    const std::string expected = "expected " + std::string(hf::engine_of_build()) + ",";
-    const std::string found = undo() ? "found redo:" : "found undo:";
+    const std::string built = chooses() ? "undo, redo" : std::string(hf::engine_of_build());
+    const std::string expected = "expected " + built + ",";
+    const std::string found = clobber() ? "found undo:" : "found clobber:";
     EXPECT_NE(refused.error().what().find(expected), std::string::npos) << refused.error().what();
     EXPECT_NE(refused.error().what().find(found), std::string::npos) << refused.error().what();
     for (const hf::engine_ptr& e : hf::engines_of_build()) o.engines.push_back(e);
@@ -139,7 +140,7 @@ TEST_F(tx, NamesTheEngineThatThePoolWasNotOpenedWith) {
             root* r = pool->root<root>();
             hf::tx(*pool, [r] { r->value += 1; });
         },
-        "is built for engine " + std::string(hf::engine_of_build()) +
+        "is built for engine " + std::string(chooses() ? "redo" : hf::engine_of_build()) +
             ", and the pool was opened with mod: leave open_options::engines empty");
 }
 

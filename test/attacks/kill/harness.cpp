@@ -305,8 +305,11 @@ std::uint64_t kill_between_debit_and_credit(const plan& plan) {
         const bool may_be_gone = plan.mode == hf::mode::power && branch->accounts[0].cents == cents;
         const std::int64_t moved = how.re_executed + how.resumed != 0 && !may_be_gone ? 250 : 0;
         // Redo logs at the end: all that may be pending is the section before.
-        const bool recovered = hf::engine_of_build() == "redo" || plan.mode == hf::mode::power ||
-                               how.sections_pending == 1;
+        const bool logs_at_end =
+            hf::engine_of_build() == "redo" ||
+            (hf::engine_of_build() == "auto" && plan.mode != hf::mode::process);
+        const bool recovered =
+            logs_at_end || plan.mode == hf::mode::power || how.sections_pending == 1;
         const bool whole = bank::total(branch) == static_cast<std::int64_t>(accounts) * cents &&
                            branch->accounts[0].cents == cents - moved &&
                            branch->accounts[1].cents == cents + moved;

@@ -8,7 +8,7 @@ then the section crashes at every store, log entry and allocation, with lines to
 recovered. What it makes of the pool, an image, must be what the same program makes of it that no plugin has seen.
 A failure names program and build, and the command that runs it alone.
 
-Engine redo takes exceptions as well, and calls by address: it gets half as many programs more that throw, and half as many that
+Engine redo, and auto, take exceptions as well, and calls by address: each gets half as many programs more that throw, and half as many that
 throw and call by address.
 
 The mix of programs is judged as well: without true clobbers, candidates that refinement removes, loops
@@ -39,6 +39,8 @@ BUILDS = {
     "redo-O1": ["-O1", "-mllvm", "-holdfast-engine=redo"],
     "redo-O2": ["-O2", "-mllvm", "-holdfast-engine=redo"],
     "redo-O3": ["-O3", "-march=native", "-mllvm", "-holdfast-engine=redo"],
+    "auto-O0": ["-O0", "-mllvm", "-holdfast-engine=auto"],
+    "auto-O2": ["-O2", "-mllvm", "-holdfast-engine=auto"],
 }
 # The least share of programs that must have the property, as measured less a margin.
 LEAST = {
@@ -160,10 +162,10 @@ class Soundness:
 
     def all(self):
         o = self.options
-        redo = [b for b in o.builds if b.startswith("redo")]
+        taken_back = [b for b in o.builds if b.startswith(("redo", "auto"))]
         work = [(stem, o.builds) for stem in self.write("random", o.programs)]
-        if redo:
-            work += [(stem, redo) for kind, programs in (("throwing", o.throwing), ("calling", o.calling)) for stem in self.write(kind, programs)]
+        if taken_back:
+            work += [(stem, taken_back) for kind, programs in (("throwing", o.throwing), ("calling", o.calling)) for stem in self.write(kind, programs)]
         with concurrent.futures.ThreadPoolExecutor(o.jobs) as pool:
             plain = {stem: pool.submit(self.plain_images, stem) for stem, _ in work} # first: all others wait for them
             jobs = [pool.submit(self.batch, stem, build, plain[stem]) for stem, builds in work for build in builds]
