@@ -30,6 +30,7 @@ const engine_entry entries[] = {
     {"undo", make_map_undo, filled},
     {"clobber", make_map_clobber, filled},
     {"redo", make_map_redo, filled},
+    {"auto", make_map_auto, filled},
     {"selective", make_map_selective, filled},
     {"justdo", make_map_justdo, filled},
     {"ido", make_map_ido, filled},

@@ -13,7 +13,7 @@ HOLDFAST = "holdfast"
 LEFT_OUT = ()
 OPS = 2000
 STRUCTURES = ["hashmap", "bptree", "skiplist", "rbtree", "avl"]
-OURS = ["none", "undo", "selective", "clobber", "redo", "justdo", "ido", "vlog-only", "clobberlog-only",
+OURS = ["none", "undo", "selective", "clobber", "redo", "auto", "justdo", "ido", "vlog-only", "clobberlog-only",
         "clobber-unrefined"]
 PEERS = ["pmdk", "lmdb", "lmdb-writemap-nosync", "rocksdb", "rocksdb-nosync", "sqlite",
          "sqlite-normal", "bdb", "bdb-nosync", "volatile"]
@@ -23,7 +23,7 @@ CONTAINERS = {"map": ["mod", "pmdk", "pmdk-actions", "lmdb", "lmdb-writemap-nosy
               "stack": ["mod", "pmdk", "pmdk-actions", "floor-1f", "floor-2f", "volatile"]}
 CONTAINERS |= {"set": CONTAINERS["map"], "queue": CONTAINERS["stack"], "vector": CONTAINERS["stack"],
                "vecswap": CONTAINERS["stack"]}
-SECTIONS = ["by-hand", "none", "redo", "undo", "clobber", "selective", "justdo", "ido", "pmdk"]
+SECTIONS = ["by-hand", "none", "auto", "redo", "undo", "clobber", "selective", "justdo", "ido", "pmdk"]
 LOCK_BASED = ["jd-queue", "jd-stack", "jd-priority", "jd-map", "jd-vector"]
 LOCKING = ["none", "undo", "redo", "justdo", "ido"]
 COUNTS = ["fences_per_op", "flushes_per_op", "ordering_points_per_op", "log_entries_per_op",

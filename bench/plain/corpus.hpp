@@ -15,4 +15,5 @@ hf::bench::plain::subjects hf_bench_plain_undo();
 hf::bench::plain::subjects hf_bench_plain_justdo();
 hf::bench::plain::subjects hf_bench_plain_clobber();
 hf::bench::plain::subjects hf_bench_plain_redo();
+hf::bench::plain::subjects hf_bench_plain_auto();
 }

@@ -26,22 +26,27 @@ struct build {
     const char* name;
     subjects (*all)();
     memory_of memory;
-    hf::engine_ptr (*engine)() = nullptr;
+    std::vector<hf::engine_ptr> (*engines)() = nullptr;
     floor_fences fences = floor_fences::one;
 };
-hf::engine_ptr undo_next() {
-    return hf::undo::engine({.durable = hf::durability::by_next_section});
+std::vector<hf::engine_ptr> undo() { return {hf::undo::engine()}; }
+std::vector<hf::engine_ptr> undo_next() {
+    return {hf::undo::engine({.durable = hf::durability::by_next_section})};
 }
+std::vector<hf::engine_ptr> clobber() { return {hf::clobber::engine()}; }
+std::vector<hf::engine_ptr> redo() { return {hf::redo::engine()}; }
+std::vector<hf::engine_ptr> both() { return {hf::undo::engine(), hf::redo::engine()}; }
 const build every[] = {
     {"none", hf_bench_plain_none, memory_of::arena},
     {"by-hand", hf_bench_plain_by_hand, memory_of::arena},
     {"floor-1f", hf_bench_plain_floor, memory_of::arena, nullptr, floor_fences::one},
     {"floor-2f", hf_bench_plain_floor, memory_of::arena, nullptr, floor_fences::two},
     {"pmdk", of_pmdk, memory_of::pmdk},
-    {"undo", hf_bench_plain_undo, memory_of::engine, hf::undo::engine},
+    {"undo", hf_bench_plain_undo, memory_of::engine, undo},
     {"undo-next", hf_bench_plain_undo, memory_of::engine, undo_next},
-    {"clobber", hf_bench_plain_clobber, memory_of::engine, hf::clobber::engine},
-    {"redo", hf_bench_plain_redo, memory_of::engine, hf::redo::engine},
+    {"clobber", hf_bench_plain_clobber, memory_of::engine, clobber},
+    {"redo", hf_bench_plain_redo, memory_of::engine, redo},
+    {"auto", hf_bench_plain_auto, memory_of::engine, both},
 };
 constexpr std::uint64_t pool_bytes = 64 << 20;
 
@@ -140,7 +145,7 @@ static ran run_in_pool(const subject& of, const build& b, const run_options& opt
     how.max_bytes = 4 * pool_bytes;
     how.mode = options.mode;
     how.expert.prefault = true;
-    how.engines = {b.engine()};
+    how.engines = b.engines();
     how.expert.seal = false; // nobody opens it again
     auto pool = hf::pool::open(file.path(), how);
     if (!pool) give_up(pool.error().what());

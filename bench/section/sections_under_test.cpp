@@ -15,15 +15,11 @@ bool fenced(hf::mode which) { return which != hf::mode::process; }
 
 // The order is that of tables. What has no fence has no floor of one.
 const engine_entry entries[] = {
-    {"by-hand", make_sections_by_hand, every},
-    {"by-hand-1f", make_sections_by_hand_1f, fenced},
-    {"none", make_sections_none, every},
-    {"redo", make_sections_redo, every},
-    {"undo", make_sections_undo, every},
-    {"clobber", make_sections_clobber, every},
-    {"selective", make_sections_selective, every},
-    {"justdo", make_sections_justdo, every},
-    {"ido", make_sections_ido, every},
+    {"by-hand", make_sections_by_hand, every}, {"by-hand-1f", make_sections_by_hand_1f, fenced},
+    {"none", make_sections_none, every},       {"auto", make_sections_auto, every},
+    {"redo", make_sections_redo, every},       {"undo", make_sections_undo, every},
+    {"clobber", make_sections_clobber, every}, {"selective", make_sections_selective, every},
+    {"justdo", make_sections_justdo, every},   {"ido", make_sections_ido, every},
     {"pmdk", make_sections_pmdk, every},
 };
 

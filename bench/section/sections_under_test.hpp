@@ -71,6 +71,7 @@ std::vector<std::string> engines_for_sections(hf::mode mode);
 using make_named_sections = std::unique_ptr<sections_under_test>(const map_options& file);
 make_named_sections make_sections_by_hand, make_sections_by_hand_1f, make_sections_pmdk;
 make_named_sections make_sections_none, make_sections_undo, make_sections_clobber,
-    make_sections_redo, make_sections_selective, make_sections_justdo, make_sections_ido;
+    make_sections_redo, make_sections_auto, make_sections_selective, make_sections_justdo,
+    make_sections_ido;
 
 } // namespace hf::bench
