@@ -3,10 +3,9 @@
 # holdfast_instrument(<target> [ENGINE <engine>] [OPTIONS <plugin option>...])
 #
 # Builds the failure-atomic functions (HF_TXFUNC) of <target>'s sources for an engine and defines
-# HF_ENGINE=<engine> for them. Without ENGINE it is redo: no other is right for
-# any code, and none waits for fewer fences (docs/guide/choosing-an-engine.md). ENGINE auto compiles each function twice, for
-# undo and for redo: the pool's medium chooses. Call it when the target has all its sources. The engines are those of
-# the table (holdfast/abi/engines.def) that have sections, and none. Options, without their leading
+# HF_ENGINE=<engine> for them. Without ENGINE it is auto, which is right for any code: each function is compiled for
+# undo and for redo, and the pool's medium chooses (docs/guide/choosing-an-engine.md). Call it when the target has all its
+# sources. The engines are those of the table (holdfast/abi/engines.def) that have sections, its choices, and none. Options, without their leading
 # dash: holdfast-refine=0, holdfast-parts=vlog-only|clobberlog-only. Engines justdo and ido make
 # sections that go on where a crash has stopped them, and take pool locks inside; ido's stores share
 # resume points. Pools are opened with hf::justdo::engine() for both. Engine none leaves the functions plain, and
@@ -139,7 +138,7 @@ function(holdfast_instrument target)
   endif()
   _holdfast_engines(engines choice)
   if(NOT DEFINED ARG_ENGINE AND NOT "ENGINE" IN_LIST ARG_KEYWORDS_MISSING_VALUES)
-    set(ARG_ENGINE redo)
+    set(ARG_ENGINE auto)
   endif()
   if(ARG_UNPARSED_ARGUMENTS OR NOT ARG_ENGINE IN_LIST engines AND NOT ARG_ENGINE STREQUAL "none")
     message(FATAL_ERROR "holdfast_instrument(${target}): say ENGINE ${choice} "
