@@ -38,10 +38,11 @@ public:
     /// Nothing is logged. From here on entries are those of a section of 'engine', for 'function'.
     void start(pool_file& file, std::uint32_t lane, std::uint32_t engine,
                std::uint64_t function) noexcept;
-    /// The same where the lane has had no other log since the last one, of this engine.
+    /// The same where the thread has written no other log since, nor the lane had one.
     void start_again(std::uint64_t function) noexcept {
         HF_ASSERT_SLOW(header_ != nullptr && is_empty());
-        give_room();
+        HF_ASSERT_SLOW(hf_words.logged == &header_->logged && hf_words.limit == limit_);
+        hf_words.next = first_;
         std::atomic_ref(header_->logged_function).store(function, std::memory_order_relaxed);
     }
     bool is_empty() const noexcept { return header_->logged == 0; }
@@ -62,6 +63,12 @@ public:
     void continue_in(block b) noexcept;
     /// The section is over, and the log with it (3).
     void end() noexcept {
+        end_again();
+        room_ = first_;
+        hf_words.next = hf_words.limit = limit_;
+    }
+    /// The same of a log that did not leave the lane's own room.
+    void end_again() noexcept {
         if (hf_words.next != first_) { // a section that stores nothing leaves no trace
             count_entries();
             lane_writer::store_in_order(reinterpret_cast<std::byte*>(&header_->logged), 0);

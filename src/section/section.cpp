@@ -58,6 +58,7 @@ void section::start(protocol& by, const hf_txfunc& function) {
     if (!prepared_.filled().empty()) prepared_.forget_durable();
     if (closely) [[unlikely]]
         prepared_.check(*pool_->file);
+    next_section_here = {};
     copies_.clear();
     left_.start(closely);
     function_ = &function;

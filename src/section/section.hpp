@@ -40,6 +40,18 @@ class section;
 /// The section open on this thread, or null.
 extern constinit thread_local section* current_section __attribute__((tls_model("initial-exec")));
 
+/// How the thread's next section can begin without looking further: as its last one did, by the
+/// same protocol and in the same pool, as long as that is the only one of the process. Whatever
+/// begins otherwise withdraws it (section::start).
+struct next_section {
+    static constexpr std::uint64_t none = ~std::uint64_t{0};
+    std::uint64_t instance = none; // of the pool
+    protocol* by = nullptr;
+    bool is_short = false; // the open section began like that, and nobody has doomed it
+};
+extern constinit thread_local next_section next_section_here
+    __attribute__((tls_model("initial-exec")));
+
 class section {
 public:
     section(const section&) = delete;
@@ -55,9 +67,9 @@ public:
         HF_ASSERT_SLOW(&engine() == &Protocol::row);
         return static_cast<Protocol&>(*protocol_);
     }
-    /// The thread's next section begins, of the engine that its last one in the pool was of.
-    /// Requires: a medium that keeps order, and a lane of its own. Where order is kept the sections
-    /// before leave nothing to be done.
+    /// The thread's next section begins, like its last one (next_section). Requires: a medium that
+    /// keeps order, and a lane of its own. Where order is kept the sections before leave nothing to
+    /// be done.
     void begin_again(const hf_txfunc& function) noexcept {
         HF_ASSERT_SLOW(keeps_order() && turns_ == nullptr && idle());
         copies_.clear();
@@ -119,10 +131,6 @@ public:
     bool idle() const noexcept;
     /// Whether a section is under way.
     bool running() const noexcept;
-    /// Whether the last section was of that engine, and the medium keeps order.
-    bool is_again(const engine_row& of) const noexcept {
-        return protocol_ != nullptr && &protocol_->engine() == &of && keeps_order();
-    }
     /// Ends the process where the pool is not at its canonical address, and the function is not
     /// built for that.
     void check_place(const hf_txfunc& function) const;

@@ -30,10 +30,15 @@ struct thread_attachments {
         if (!a.shared) a.pool->lanes[a.lane].taken = false;
     }
 };
+/// What comes next on this thread looks anew.
+void forget_last() noexcept {
+    last_attachment = nullptr;
+    next_section_here.instance = next_section::none;
+}
 thread_attachments& mine() { return of_thread<thread_attachments>::get(); }
 
 thread_attachments::~thread_attachments() {
-    last_attachment = nullptr;
+    forget_last();
     std::scoped_lock held{registry::guard()};
     for (auto& a : all) {
         // A section that its thread does not end keeps its lane, and what its log names: the pool
@@ -99,8 +104,7 @@ attachment& attach(pool::impl& pool) {
 }
 
 /// In a child of fork() the next attach() looks anew: the parent's pools are not this process's.
-[[maybe_unused]] static const int watching =
-    pthread_atfork(nullptr, nullptr, [] { last_attachment = nullptr; });
+[[maybe_unused]] static const int watching = pthread_atfork(nullptr, nullptr, forget_last);
 
 void no_memory_for(const char* call) noexcept {
     fault_guard::fatal_means(errc::io_error);

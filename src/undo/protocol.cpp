@@ -22,14 +22,26 @@ void undo_protocol<ordered_medium>::begin(const hf_txfunc& function, const void*
 }
 
 inline bool undo_protocol<ordered_medium>::commit_words() noexcept {
-    section& mine = *current_section;
-    if (!mine.keeps_order() || mine.on_shared_lane() || mine.blocks().touched()) return false;
-    auto& self = mine.as<undo_protocol>();
-    if (self.doomed_) return false;
+    next_section& next = next_section_here;
+    if (!next.is_short) return false;
+    auto& self = static_cast<undo_protocol&>(*next.by);
+    if (self.in_.blocks().touched()) return false;
+    HF_ASSERT_SLOW(current_section == &self.in_ && !self.doomed_);
     ++persist::thread_counters().sections;
-    self.log_.end();
-    mine.end_again();
+    self.log_.end_again();
+    self.in_.end_again();
+    next.instance = self.instance_;
+    next.is_short = false;
     return true;
+}
+
+/// Whoever resumes sections opens its pool before it begins one: this offer is void by then.
+void undo_protocol<ordered_medium>::offer_again() noexcept {
+    next_section& next = next_section_here;
+    next.is_short = false;
+    next.by = this;
+    const bool asked_first = resumes_here.load(std::memory_order_relaxed) != nullptr;
+    next.instance = begins_again_ && !asked_first ? instance_ : next_section::none;
 }
 
 void undo_protocol<ordered_medium>::log(const void* address, std::uint64_t bytes) {
@@ -117,6 +129,7 @@ void undo_protocol<ordered_medium>::end() {
     in_.settle_blocks();
     in_.marks().release_freed();
     in_.end_unlogged();
+    offer_again();
 }
 
 void undo_protocol<fenced_medium>::begin(const hf_txfunc& function, const void* /*args*/) {

@@ -43,14 +43,15 @@ public:
     static constexpr const engine_row& row = engine_rows::undo;
     explicit undo_protocol(section_in<ordered_medium>& in) noexcept
         : protocol(in, row), in_(in),
-          begins_again_(!in.on_shared_lane() && !in.pool().file->relocated()) {}
+          begins_again_(!in.on_shared_lane() && !in.pool().file->relocated()),
+          instance_(in.pool().instance) {}
 
     void begin(const hf_txfunc& function, const void* args);
-    /// The same where the thread's last section was one of these, in the pool that is the only one.
-    /// False: it was not.
+    /// The same where the thread's next section can begin like its last one. False: it cannot.
     static bool begin_again(const hf_txfunc& function) noexcept;
     void commit();
-    /// The same where it has had to do with no block, and is not taken back. False: it has, or is.
+    /// The same where it began again, has had to do with no block, and is not taken back. False:
+    /// it did not, or has, or is.
     static bool commit_words() noexcept;
     /// Ends it as if it had never begun (3).
     void take_back();
@@ -60,17 +61,22 @@ public:
     void overwrite(const void* address, std::uint64_t bytes) override { log(address, bytes); }
     void* alloc(std::uint64_t bytes) override;
     void free(block) override {} // (2)
-    void doom() override { doomed_ = true; }
+    void doom() override {
+        doomed_ = true;
+        next_section_here.is_short = false;
+    }
 
 private:
     void log_old_bytes(std::uint64_t offset, const void* address, std::uint64_t bytes);
     void log_block(record_kind kind, block b);
     void log_blocks();
     void make_room(std::uint64_t entry_bytes);
+    void offer_again() noexcept;
     void end();
 
     section_in<ordered_medium>& in_;
     const bool begins_again_; // a lane of its own, and the pool at its place
+    const std::uint64_t instance_;
     word_log log_;
     logged_ranges logged_; // by serial_
     std::uint64_t serial_ = 0;
@@ -78,12 +84,12 @@ private:
 };
 
 inline bool undo_protocol<ordered_medium>::begin_again(const hf_txfunc& function) noexcept {
-    section* const mine = section_at_hand();
-    if (current_section != nullptr || mine == nullptr || !mine->is_again(row)) return false;
-    if (resumes_here.load(std::memory_order_relaxed) != nullptr) return false; // it is asked first
-    auto& self = mine->as<undo_protocol>();
-    if (!self.begins_again_) return false;
-    mine->begin_again(function);
+    next_section& next = next_section_here;
+    if (next.instance != registry::only_instance()) return false;
+    auto& self = static_cast<undo_protocol&>(*next.by);
+    next.instance = next_section::none;
+    next.is_short = true;
+    self.in_.begin_again(function);
     self.log_.start_again(function.id);
     ++self.serial_;
     return true;
