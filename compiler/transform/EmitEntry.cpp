@@ -105,8 +105,7 @@ public:
   EntryEmitter(Function &Txfunc, ArrayRef<SectionForm> Forms,
                const ArgumentBlock &Block, const SectionOptions &Options)
       : Txfunc(Txfunc), Forms(Forms), Body(*Forms.front().Body), Block(Block),
-        Options(Options),
-        M(*Txfunc.getParent()), Context(M.getContext()),
+        Options(Options), M(*Txfunc.getParent()), Context(M.getContext()),
         Layout(M.getDataLayout()), Void(Type::getVoidTy(Context)),
         Pointer(PointerType::getUnqual(Context)),
         Word32(Type::getInt32Ty(Context)), Word64(Type::getInt64Ty(Context)) {}
@@ -305,6 +304,10 @@ private:
            (!Txfunc.doesNotThrow() || Txfunc.hasFnAttribute(MayThrowAttr));
   }
 
+  static Value *isSet(IRBuilder<> &Builder, Value &Bits) {
+    return Builder.CreateICmpNE(&Bits, Builder.getInt32(0));
+  }
+
   CallBase *callBody(IRBuilder<> &Builder, const SectionForm &Form,
                      ArrayRef<Value *> Values, Value &Opened) {
     if (!isLeftByExceptions() || Form.Body->doesNotThrow()) {
@@ -324,7 +327,7 @@ private:
     Exception->setCleanup(true);
     BasicBlock *Abort = BasicBlock::Create(Context, "abort", &Txfunc);
     BasicBlock *Resume = BasicBlock::Create(Context, "resume", &Txfunc);
-    Builder.CreateCondBr(&Opened, Abort, Resume);
+    Builder.CreateCondBr(isSet(Builder, Opened), Abort, Resume);
     Builder.SetInsertPoint(Abort);
     Builder.CreateCall(runtime(*Form.Engine, "abort", Void, {}))
         ->setDoesNotThrow();
@@ -353,7 +356,7 @@ private:
 
     BasicBlock *Commit = BasicBlock::Create(Context, "commit", &Txfunc);
     BasicBlock *Done = BasicBlock::Create(Context, "done", &Txfunc);
-    Builder.CreateCondBr(&Opened, Commit, Done);
+    Builder.CreateCondBr(isSet(Builder, Opened), Commit, Done);
     Builder.SetInsertPoint(Commit);
     if (isLeftByExceptions())
       Builder.CreateCall(runtime(*Form.Engine, "commit_or_throw", Void, {}));
@@ -384,14 +387,12 @@ private:
         runtime(*Options.Engine, "begin", Word32, {Pointer, Pointer}),
         {&Descriptor, Packed});
     Begun->setDoesNotThrow();
-    auto IsSet = [&](Value *Bits) {
-      return Builder.CreateICmpNE(Bits, Builder.getInt32(0));
-    };
     if (Forms.size() == 1)
-      return runForm(Builder, Forms.front(), *IsSet(Begun));
+      return runForm(Builder, Forms.front(), *Begun);
 
-    Value *Opened = IsSet(Builder.CreateAnd(Begun, HF_SECTION_OPENED));
-    Value *IsInOrder = IsSet(Builder.CreateAnd(Begun, HF_SECTION_IN_ORDER));
+    Value *Opened = Builder.CreateAnd(Begun, HF_SECTION_OPENED);
+    Value *IsInOrder =
+        isSet(Builder, *Builder.CreateAnd(Begun, HF_SECTION_IN_ORDER));
     SmallVector<BasicBlock *, 2> Blocks;
     for (const SectionForm &Form : Forms)
       Blocks.push_back(BasicBlock::Create(Context, Form.Engine->Name, &Txfunc));

@@ -117,7 +117,8 @@ static Sections makeInstances(ArrayRef<Function *> Txfuncs,
 }
 
 /// Makes the instances do what their engine needs (not of those that resume).
-static void rewriteInstances(const Sections &All, FunctionAnalysisManager &FAM) {
+static void rewriteInstances(const Sections &All,
+                             FunctionAnalysisManager &FAM) {
   SmallVector<Function *, 16> Instances;
   for (const auto &F : All.Functions)
     Instances.push_back(F->Instance);
@@ -245,8 +246,6 @@ static void addRuntimeOf(const EngineInfo &Engine,
       Names.push_back(Engine.callee(Step));
   };
   Add({"commit", "note"});
-  if (Engine.TakesBack)
-    Add({"commit_or_throw", "abort", "callee"});
   if (Engine.Logs == LoggedWrites::buffered) {
     Names.push_back(LibraryOverwrite.str());
     Add({"write", "put", "copy", "fill", "read", "read_string"});
@@ -254,6 +253,8 @@ static void addRuntimeOf(const EngineInfo &Engine,
     Add({"log"});
     Names.push_back(LogAheadName.str());
   }
+  if (Engine.TakesBack)
+    Add({"commit_or_throw", "abort", "callee"});
 }
 
 /// Returns what a section will call, as arguments of its guard: the linker must

@@ -23,7 +23,6 @@
 #endif
 
 // Whether sections of this engine can be left by an exception.
-#define HF_LEAVES_none 0
 #define HF_LEAVES_auto 1
 #define HF_LEAVES_redo 1
 #define HF_LEAVES_OF(engine) HF_LEAVES_NAMED(engine)

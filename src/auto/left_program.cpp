@@ -75,18 +75,18 @@ class left_program final : public hf::crash::pool_program {
 public:
     left_program() : pool_program({.layout = "crash/left", .engines = hf::engines_of_build()}) {}
     void setup(hf::pool& p) override { push_all(p.root<root>(), 1, 3, 10); }
-    unsigned operations(unsigned) const override { return 3; }
+    unsigned operations(unsigned) const override { return 4; }
     void run(hf::pool& p, unsigned, unsigned i) override {
         root* const r = p.root<root>();
         if (i == 0) {
             try {
                 push_all(r, 20, 2, 10);
-            } catch (const early&) {
-            }
+            } catch (const early&) {}
             push_all(r, 5, 1, 10);
         } else if (i == 1) {
-            add_or_not(r, 7, true);
             add_or_not(r, 8, false);
+            add_or_not(r, 7, true);
+        } else if (i == 2) {
             pop_or_not(r, false);
             pop_or_not(r, true);
         } else {
@@ -103,7 +103,8 @@ public:
             sum += i->value;
         }
         s.expect(count == r->count && sum == r->sum, "count and sum are the list's");
-        for (const std::uint64_t word : r->words) s.expect(word == r->words[0], "words go together");
+        for (const std::uint64_t word : r->words)
+            s.expect(word == r->words[0], "words go together");
         s.add(r->words[0]);
     }
 };

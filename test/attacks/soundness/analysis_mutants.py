@@ -35,13 +35,14 @@ HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[2]
 ORACLE = ROOT / "compiler/test/oracle"
 LEVELS = ["-O2", "-O1", "-O0"]
-RANDOM_BUILDS = {"clobber": ["clobber-O2", "clobber-O1"], "redo": ["redo-O2", "redo-O3", "redo-O0"], "justdo": [], "ido": []}
+RANDOM_BUILDS = {"clobber": ["clobber-O2", "clobber-O1"], "redo": ["redo-O2", "redo-O3", "redo-O0"],
+                 "auto": ["auto-O2", "auto-O0"], "justdo": [], "ido": []}
 ORACLES = {"justdo": "justdo_oracle.cpp", "ido": "justdo_oracle.cpp"}  # of the others oracle.cpp
 PLUGIN_FOLDERS = ("compiler/analysis", "compiler/transform")
 DEFINITIONS = {"justdo": ["-DORACLE_FRAMES"], "ido": ["-DORACLE_FRAMES"]}
 LIT = pathlib.Path("/usr/lib/llvm-19/build/utils/lit/lit.py")
 RESUMED = [ROOT / f"test/attacks/stepping/{name}.cpp" for name in ("locks", "recursion", "constants")]
-SOURCES = {"justdo": RESUMED, "ido": RESUMED, "redo": [ORACLE / "indirect.cpp"]}  # besides adversarial.cpp
+SOURCES = {"justdo": RESUMED, "ido": RESUMED, "redo": [ORACLE / "indirect.cpp"], "auto": [ORACLE / "indirect.cpp"]}  # besides adversarial.cpp
 # A mutated source runs for a moment; what it includes, LLVM's headers, is parsed once for all.
 FLAGS = ["-O0", "-g0", "-w"]
 LLD = shutil.which("ld.lld-19")

@@ -26,7 +26,7 @@ CODE = {".cpp", ".hpp", ".c", ".h", ".cc"}
 
 # One direction: a module includes itself and lower levels only; equals never meet.
 LEVEL = {"base": 0, "cli": 1, "trace": 1, "persist": 2, "power": 2.5, "pool": 3, "alloc": 4, "log": 5, "open": 6, "section": 7,
-         "clobber": 8, "undo": 8, "selective": 8, "redo": 8, "justdo": 8, "mod": 8, "simpo": 8, "verify": 8.5, "engines": 9, "structures": 9, "c": 10,
+         "clobber": 8, "undo": 8, "selective": 8, "redo": 8, "justdo": 8, "mod": 8, "simpo": 8, "verify": 8.5, "auto": 8.5, "engines": 9, "structures": 9, "c": 10,
          "crash": 10,       # what a crash program is written against; the checker implements it
          "apps": 11, "bench": 12, "examples": 11, "tools": 13,
          "sim": 2, "slpmt": 3, "peer": 10, "bfs": 11, "vacation": 11,        # research/, whose folders are modules, too
