@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Objects whose calls are logged: docs/guide/python.md, docs/format/python-values.md.
+"""Objects whose calls are logged: docs/guide/python-objects.md, docs/format/python-values.md.
 
 SIMPO (TACO 15(1), 3.1) for Python: a class says which of its methods change it; their calls are logged, in groups that one
 commit makes durable, and from time to time the object's attributes are. An open takes these, and makes the calls behind

@@ -21,8 +21,8 @@ SOURCE = pathlib.Path(os.environ.get("HOLDFAST_SOURCE", pathlib.Path(__file__).p
 
 def examples_with(name):
     """The pages' Python blocks that have this in them."""
-    return [block for page in ("README.md", "docs/guide/python.md")
-            for block in re.findall(r"```python\n(.*?)```", (SOURCE / page).read_text(), re.S)
+    return [block for page in (SOURCE / "README.md", *sorted((SOURCE / "docs/guide").glob("python*.md")))
+            for block in re.findall(r"```python\n(.*?)```", page.read_text(), re.S)
             if name in block]
 
 

@@ -134,9 +134,11 @@ def main():
                env={**os.environ, "HOLDFAST_SOURCE": str(options.source.resolve()),
                     "HOLDFAST_OTHER_PROGRAM": options.other_program, "PYTHONDONTWRITEBYTECODE": "1"}).strip())
     check_stubs(environment, clean, folder)
-    for page in ("README.md", "docs/guide/python.md"):
+    guide = sorted((options.source / "docs/guide").glob("python*.md"))
+    assert guide, "the guide has no page on Python"
+    for page in (options.source / "README.md", *guide):
         print(must(sys.executable, "-B", options.source / "test/gates/examples/console.py", "--source", options.source,
-                   "--python", clean / "bin", options.source / page).strip())
+                   "--python", clean / "bin", page).strip())
     print(f"{wheel.name}: {wheel.stat().st_size} bytes")
     return 0
 

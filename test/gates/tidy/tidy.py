@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Checks of the source text that no compiler makes.
 
-usage: tidy.py ROOT         check the tree, print every finding, exit 1 if there is one
-       tidy.py --self-test  plant one fault of each kind and require that each is found
+usage: tidy.py ROOT          check the tree, print every finding, exit 1 if there is one
+       tidy.py --lower ROOT  shorten ratchet.txt: take out what is no longer needed, lower limits to what is there
+       tidy.py --self-test   plant one fault of each kind and require that each is found
 
 Rules are functions of a tree (path -> text) that yield findings. What an old file may still break
 stands in ratchet.txt beside this script; an entry that is no longer needed is itself a finding.
@@ -14,6 +15,7 @@ import re
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
+import habits  # noqa: E402
 import public_names  # noqa: E402
 import references  # noqa: E402
 import source_text  # noqa: E402
@@ -306,7 +308,11 @@ def faces(tree):
                     yield f"{path}:{number}: a comment sends users to a class of 'detail': show the members here"
 
 
-RULES = [*references.RULES, layering, levels, implementers, tiers, faces, circles, function_length, file_length, comment_width, intrinsics, seeds, licence, words, places, links, module_readme, rooms, versions]
+RULES = [*references.RULES, layering, levels, implementers, tiers, faces, circles, function_length, file_length, comment_width, intrinsics, seeds, licence, words, places, links, module_readme, rooms, versions, habits.habits]
+
+
+def count_in(finding):
+    return int(re.search(r"of (\d+)", finding)[1])
 
 
 def excused(findings, ratchet):
@@ -319,19 +325,33 @@ def excused(findings, ratchet):
         path = finding.split(":")[0]
         for entry in ratchet:
             parts = entry.split()
-            grown = len(parts) > 2 and int(re.search(r"of (\d+)", finding)[1]) > int(parts[2])
+            grown = len(parts) > 2 and count_in(finding) > int(parts[2])
             if parts[:2] == [rule, path] and not grown:
                 unused.pop(entry, None)
                 break
         else:
             yield finding
     for entry in unused:
-        yield f"test/gates/tidy/ratchet.txt:1: '{entry}' is no longer needed: delete it"
+        yield f"test/gates/tidy/ratchet.txt:1: '{entry}' is no longer needed: delete it (tidy.py --lower .)"
+
+
+def lowered(findings, ratchet):
+    """The entries that are still needed, each with the limit that the tree needs."""
+    for entry in ratchet:
+        rule, path, *limit = entry.split()
+        met = [finding for of, finding in findings if of == rule and finding.split(":")[0] == path]
+        if met and limit:
+            entry = f"{rule} {path} {min(int(limit[0]), max(map(count_in, met)))}"
+        if met:
+            yield entry
+
+
+def all_findings(tree):
+    return [(rule.__name__, finding) for rule in RULES for finding in rule(tree)]
 
 
 def check(tree, ratchet=()):
-    findings = [(rule.__name__, finding) for rule in RULES for finding in rule(tree)]
-    return list(excused(findings, ratchet))
+    return list(excused(all_findings(tree), ratchet))
 
 
 def read_tree(root):
@@ -399,25 +419,42 @@ def self_test():
         "versions": {"pyproject.toml": 'version = "0.1.0"\n'},
         "module_readme": {"src/base/README.md": None},
         "module_readme of a file": {"src/base/d.cpp": spdx},
+        "habits of a comment": {"src/base/b.cpp": spdx + "// Whoever reads it is told.\n"},
+        "habits of a page": {"README.md": "A lock\nis to be taken.\n```\nso is this\n```\n| who | that is no prose |\n"},
+        "habits of a script": {"a.py": f"# {SPDX}\ndef f():\n    \"\"\"Whoever reads it is told.\"\"\"\n"},
+        "a long sentence": {"README.md": "- A list\n- " + "of words " * 20 + "\n"},
         "rooms": {"ARCHITECTURE.md": "```\nsrc/base/ bench/\n```\nsrc/persist/\n"},
     }
     for what, change in faults.items():
         tree = {path: text for path, text in {**good, **change}.items() if text is not None}
         assert len(check(tree)) == 1, (what, check(tree))
-    planted = {**good, "src/base/b.cpp": spdx + long_body}
+    test_ratchet(good, {**good, "src/base/b.cpp": spdx + long_body})
+    print(f"tidy: self-test found all {len(faults)} planted faults")
+
+
+def test_ratchet(good, planted):
     assert check(planted, ["function_length src/base/b.cpp 73"]) == []
     assert len(check(planted, ["function_length src/base/b.cpp 71"])) == 2      # grown, and unused
     assert len(check(good, ["licence src/base/a.cpp"])) == 1                    # no longer needed
-    print(f"tidy: self-test found all {len(faults)} planted faults")
+    worded = {**good, "README.md": "It is told.\nSo is that.\n"}
+    assert check(worded, ["habits README.md 3"]) == []
+    assert len(check(worded, ["habits README.md 1"])) == 2
+    assert list(lowered(all_findings(worded), ["habits README.md 3", "habits a.md 1", "licence a.py"])) == ["habits README.md 2"]
+    assert list(lowered(all_findings(worded), ["habits README.md 1"])) == ["habits README.md 1"]
 
 
 def main():
     if sys.argv[1:] == ["--self-test"]:
         return self_test()
-    here = pathlib.Path(__file__).parent
-    ratchet = [line for line in (here / "ratchet.txt").read_text().splitlines()
-               if line and not line.startswith("#")]
-    findings = check(read_tree(pathlib.Path(sys.argv[1]).resolve()), ratchet)
+    stored = pathlib.Path(__file__).with_name("ratchet.txt")
+    lines = stored.read_text().splitlines()
+    ratchet = [line for line in lines if line and not line.startswith("#")]
+    findings = all_findings(read_tree(pathlib.Path(sys.argv[-1]).resolve()))
+    if sys.argv[1] == "--lower":
+        kept = [line for line in lines if line.startswith("#")] + list(lowered(findings, ratchet))
+        stored.write_text("".join(f"{line}\n" for line in kept))
+        return 0
+    findings = list(excused(findings, ratchet))
     print("\n".join(findings) if findings else "tidy: nothing to report")
     return 1 if findings else 0
 
