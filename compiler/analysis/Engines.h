@@ -64,9 +64,9 @@ llvm::ArrayRef<EngineInfo> engines();
 /// first that has sections.
 const EngineInfo *defaultEngine();
 
-/// Returns the engine of this name; null for NoEngine. An engine without
-/// sections is an error, and so is a name that the table does not have: the
-/// message names the engines that functions can be instrumented for.
+/// Returns the engine of this name; null for NoEngine. Refuses an engine without
+/// sections, and a name that the table does not have: the message names the
+/// engines that functions can be instrumented for.
 llvm::Expected<const EngineInfo *> findEngine(llvm::StringRef Name);
 
 } // namespace holdfast

@@ -35,7 +35,7 @@ inline bool undo_protocol<ordered_medium>::commit_words() noexcept {
     return true;
 }
 
-/// Whoever resumes sections opens its pool before it begins one: this offer is void by then.
+/// An engine that resumes sections has its pool opened before one begins: that voids this offer.
 void undo_protocol<ordered_medium>::offer_again() noexcept {
     next_section& next = next_section_here;
     next.is_short = false;

@@ -151,10 +151,10 @@ void hf_undo_forget_callees(const struct hf_callees_row* rows, uint64_t count) H
 #define HF_REDO_FILTER_WORDS 512
 extern __thread const uint64_t* hf_redo_filter __attribute__((tls_model("initial-exec")));
 
-// A function that is compiled for two engines: undo where the pool's medium keeps order, redo
-// elsewhere, or where the pool was opened without engine undo. Returns HF_SECTION_OPENED when it
-// opened a section, whose commit must follow, and HF_SECTION_IN_ORDER when the form of undo is to
-// run. Of a section that it joined: as that runs.
+// Begins a function that is compiled for two engines: undo where the pool's medium keeps order,
+// redo elsewhere, or where the pool was opened without engine undo. Returns HF_SECTION_OPENED when it
+// opened a section, whose commit must follow, and HF_SECTION_IN_ORDER when the form of undo must
+// run. In a section that it joined, the form is that section's.
 int hf_auto_begin(const struct hf_txfunc* function, const void* packed_args) HF_NOEXCEPT;
 #define HF_SECTION_OPENED 1
 #define HF_SECTION_IN_ORDER 2
