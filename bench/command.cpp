@@ -54,7 +54,7 @@ std::map<std::string, structure> structures_by_name() {
 void add_structure(CLI::App& to, structure& which) {
     std::set<std::string> names;
     for (const structure each : all_structures()) names.emplace(name_of(each));
-    // A transformer of names to values would tell of the values, too, as characters.
+    // A transformer of names to values would show the values, too, as characters.
     to.add_option_function<std::string>(
           "--structure", [&which](const auto& name) { which = structures_by_name().at(name); },
           "which of our structures")
@@ -92,7 +92,7 @@ void add_container_options(CLI::App& to, run_options& options) {
     add_durability(to, options.map.durable_on_return);
 }
 
-// JUSTDO's: 8-byte values but where the map is told otherwise (its Fig. 11).
+// JUSTDO's options: 8-byte values, except for a map with other ones (its Fig. 11).
 void add_lock_based_options(CLI::App& to, run_options& options, lock_based which) {
     options.engine = "justdo";
     options.records = records_by_default(which);
@@ -104,7 +104,7 @@ void add_lock_based_options(CLI::App& to, run_options& options, lock_based which
         ->capture_default_str();
 }
 
-// What differs between filling a structure, a container and a mix.
+// The options in which filling a structure, a container and a mix differ.
 void add_named_options(CLI::App& to, run_options& options) {
     if (const auto which = lock_based_named(options.name)) {
         add_lock_based_options(to, options, *which);

@@ -12,7 +12,7 @@
 namespace hf::bench {
 
 struct compare_options {
-    std::vector<std::string> engines{"clobber", "pmdk"}; // ratios are to the first
+    std::vector<std::string> engines{"clobber", "pmdk"}; // the first is the base of ratios
     unsigned rounds = 5;
     run_options each;                       // engine is replaced
     std::vector<std::string> own_arguments; // of applications, instead of what structures want

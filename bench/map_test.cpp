@@ -2,7 +2,7 @@
 //
 // Every engine and peer that is measured is a map: a structure that loses keys is fast. The same
 // random operations go to it and to std::map; then two threads insert, and everything is looked
-// for. What fails says engine, structure and seed.
+// for. A failure names engine, structure and seed.
 #include "map_under_test.hpp"
 #include "workload.hpp"
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What the benchmarks drive: one interface over our structures, built once per engine, and over
-// the peers. The virtual call costs every one of them the same nanosecond or two.
+// The interface that the benchmarks drive: one over our structures, built once per engine, and over
+// the peers. The virtual call costs each of them the same nanosecond or two.
 //
-// Fairness: same keys, values and locks; chained maps, ours among them, have the bucket arrays that
-// they need at their full size before the clock starts (unless ours is told to grow); files are
+// Fairness: same keys, values and locks. Chained maps, ours among them, have the bucket arrays that
+// they need at their full size before the clock starts (unless an option lets ours grow). Files are
 // prefaulted for all or for none.
 #pragma once
 
@@ -49,23 +49,23 @@ struct map_options {
     std::string keep_at;            // the file: opened if it is there, and left there
 };
 
-/// What a peer's name stands for under a mode, and what must be in the environment for it.
+/// The meaning of a peer's name in a mode, and the environment that it needs.
 struct map_facts {
     bool emulated_pm = false;    // pmem mode on memory that is not persistent
     bool counts_events = false;  // its flushes and fences are seen: all go through hf::persist
     bool counts_log = false;     // its log's entries and bytes are counted
-    std::string note;            // what the reader of a number must know
+    std::string note;            // for the reader of a number
     std::string durability = {}; // "next" or "return", where there is a choice
 };
 
-/// What the elements that are there take.
+/// The memory of the elements that are there.
 struct memory_use {
     std::uint64_t elements = 0;
     std::uint64_t bytes = 0;                 // of nodes or objects in use, their headers included
     std::optional<std::uint64_t> heap_bytes; // taken from the pool for them
 };
 
-/// What opening a file found that was there already.
+/// The contents of an existing file when it was opened.
 struct reopened {
     double open_ms = 0; // recovery included
     std::uint64_t file_bytes = 0;
@@ -85,13 +85,13 @@ public:
     /// Copies, one after the other, at most 'count' values from 'key' on in the order of the keys
     /// to 'value'; returns how many. Only where the keys are ordered.
     virtual std::uint64_t scan(std::uint64_t key, std::uint64_t count, void* value) noexcept = 0;
-    /// What a thread does between these two is durable when the second returns, and need not be
-    /// before. 'operations': how many come. Who cannot make several durable together does nothing
-    /// here.
+    /// A thread's operations between these two are durable when the second returns, and need not be
+    /// before. 'operations': how many come. A map that cannot make several durable together does
+    /// nothing here.
     virtual void begin_batch(std::uint64_t operations) noexcept { (void)operations; }
     virtual void end_batch() noexcept {}
     virtual map_facts facts() const = 0;
-    /// Where it is known.
+    /// Nothing if it is unknown.
     virtual std::optional<memory_use> memory() { return std::nullopt; }
     /// For maps that can be kept in a file (map_options::keep_at).
     virtual std::optional<reopened> state() const { return std::nullopt; }
@@ -109,8 +109,8 @@ constexpr std::uint64_t pool_bytes(const map_options& given) {
     return bytes / 4096 * 4096;
 }
 
-/// Engines and peers by name; aborts with a message when a file cannot be made, returns null when
-/// there is none of this name for the structure.
+/// Engines and peers by name; aborts with a message if a file cannot be made; returns null for a
+/// name that the structure does not have.
 std::unique_ptr<map_under_test> make_map(std::string_view engine, const map_options& options);
 /// Names of the engines and peers that a structure has.
 std::vector<std::string> engines_for(structure which);

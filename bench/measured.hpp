@@ -23,10 +23,10 @@ namespace hf::bench {
 persist::counters events_now();
 /// Processor time of the process.
 double cpu_seconds();
-/// Bytes that the process has given to write() and its like so far; 0 where the kernel does not
-/// tell. Where they are synced before they are written again, that is what the device gets, but for
-/// parts of blocks. What the kernel counts as written to the device ('write_bytes') is no measure:
-/// it counts a large folio for a page.
+/// Bytes that the process has given to write() and its like so far; 0 if the kernel does not report
+/// them. If they are synced before they are written again, the device gets as many, except for
+/// parts of blocks. The kernel's count of bytes written to the device ('write_bytes') is no
+/// measure: it counts a large folio as a page.
 std::uint64_t written_bytes_now();
 
 struct measured {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What a benchmark's name stands for: which operations, on which items.
+// The operations and items of a benchmark's name.
 //
-//   (1) Item i of thread w has number i * threads + w; its key is scrambled(number), so each thread
+//   (1) Item i of thread w has number i * threads + w; its key is scrambled(number). So each thread
 //       knows which of its items exist, and insertions of two threads never meet.
 //   (2) The operations are written down before the clock starts: distributions and random numbers
 //       cost the measured loop nothing, and every engine gets the same ones.
@@ -55,9 +55,9 @@ inline std::uint64_t share_of(std::uint64_t all, unsigned threads, unsigned work
     return all / threads + (worker < all % threads ? 1 : 0);
 }
 
-/// What thread 'worker' inserts before the clock starts.
+/// The insertions of thread 'worker' before the clock starts.
 std::vector<operation> plan_load(const plan_options& options, unsigned worker);
-/// What it does then.
+/// Its operations after that.
 std::vector<operation> plan(const plan_options& options, unsigned worker);
 
 } // namespace hf::bench

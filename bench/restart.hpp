@@ -27,7 +27,7 @@ struct restart_options {
     std::string directory = "/dev/shm";
 };
 
-/// Shared with the child: what each thread has been told is in the map.
+/// Shared with the child: every result that a thread has received is in the map.
 struct restart_progress {
     static constexpr unsigned threads_max = 64;
     struct alignas(64) count {

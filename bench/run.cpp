@@ -37,7 +37,7 @@ struct batch_times {
     std::mutex lock;
     std::vector<double> ms;
 
-    /// Of so many of a thousand the longest. Requires: sorted, not empty.
+    /// The longest of so many of a thousand. Requires: sorted, not empty.
     double longest_of(std::size_t thousandths) const {
         return ms[std::min(ms.size() - 1, ms.size() * thousandths / 1000)];
     }

@@ -13,7 +13,7 @@
 
 namespace hf::bench {
 
-/// The mixes' loading as a benchmark: fills the structure that it is told.
+/// The mixes' loading as a benchmark: fills the structure that an option names.
 constexpr std::string_view ycsb_load = "ycsb-load";
 
 struct measured;
@@ -39,7 +39,7 @@ bool measures_container(const run_options& options);
 /// Whether a share of the operations may read: run_options::read_percent.
 bool may_read(const run_options& options);
 
-/// Names of all benchmarks that run() knows.
+/// Names of all benchmarks of run().
 std::vector<std::string> run_names();
 
 /// The object has the fields that docs/internals/design.md fixes, and the machine's facts.
@@ -48,17 +48,17 @@ nlohmann::ordered_json run(const run_options& options);
 /// Sets the latency model that the options ask for.
 void install_latency(const run_options& options);
 
-/// What ran, how fast it was and what it counted: the beginning of every run's object.
+/// The case, its speed and its counts: the beginning of every run's object.
 nlohmann::ordered_json speed_of(const run_options& options, const measured& result,
                                 const map_facts& facts);
 
 /// Where, on what and with which durability it ran: the end of every run's object.
 void add_machine(nlohmann::ordered_json& out, const run_options& options, const map_facts& facts);
 
-/// What must be in the environment when the program starts, for the libraries of some peers.
+/// The environment that the libraries of some peers need when the program starts.
 std::vector<std::pair<std::string, std::string>> environment_for(const run_options& options);
 
-/// Of the modes' names one.
+/// The mode of this name.
 hf::mode mode_named(std::string_view name);
 
 /// The processor's name, as the kernel gives it.

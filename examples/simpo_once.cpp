@@ -44,7 +44,7 @@ int pay(hf::simpo::object<till> all) {
     return 0;
 }
 
-/// A program that does the same whenever it is run, but for what the till answers.
+/// A program that does the same whenever it is run, apart from the till's answers.
 int save_up(hf::simpo::object<till> all) {
     // [retraced]
     auto mine = hf::simpo::retraced<till>::of(all, 1); // thread 1 of this program

@@ -11,7 +11,7 @@ namespace {
 
 int fail(const hf::status& why) { return std::puts(why.what().c_str()), 1; }
 
-/// The object of this name, made if there is none.
+/// The object of this name; made if it is missing.
 template <class T> hf::result<hf::simpo::object<T>> get(hf::pool& pool, const char* name) {
     auto found = hf::simpo::object<T>::find(pool, name);
     if (found || found.error().code() != hf::errc::not_found) return found;

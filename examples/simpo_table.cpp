@@ -12,14 +12,14 @@ namespace {
 
 int fail(const hf::status& why) { return std::puts(why.what().c_str()), 1; }
 
-/// Of one day, as an older version of this program had them.
+/// Visits of one day, as in an older version of this program.
 struct visits_1 {
     static constexpr hf::simpo::class_name simpo_class{"visits", 1};
     void add() noexcept { ++count; }
     unsigned count = 0;
 };
 
-/// Of the days of a week.
+/// Visits of the days of a week.
 struct visits {
     static constexpr hf::simpo::class_name simpo_class{"visits", 2};
     explicit visits(const visits_1& was) { days[0] = was.count; }

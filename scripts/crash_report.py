@@ -23,13 +23,13 @@ PROGRAMS = ",".join([
     *(f"crash_{part}_{engine}" for part in ("compiled", "locked") for engine in ("justdo", "ido")),
     "crash_locked_undo", "crash_plain_justdo", "crash_kernels", "crash_sections", "crash_migration", "crash_justdo",
     "crash_routines", "crash_mod_store", "crash_mod_structures", "crash_simpo", "crash_trimmed", "crash_salvage"])
-# Of programs with several threads: failures in a row, preemptions of a schedule. One that locks is
-# explored with each pair.
+# For programs with several threads: failures in a row, preemptions of a schedule. A program with
+# locks is explored with each pair.
 TWO_THREADS = "1:2,2:1"
 
 
 def run_json(command, timeout=None):
-    """The last line of standard output as JSON; None where there is none."""
+    """The last line of standard output as JSON; None without one."""
     ran = subprocess.run([str(word) for word in command], stdout=subprocess.PIPE, text=True,
                          timeout=timeout, check=False)
     lines = ran.stdout.strip().splitlines()
@@ -80,7 +80,7 @@ class Exploration:
         self.runs = {}
 
     def next(self):
-        """(seconds that it may take, budget); None where there is no further run."""
+        """(seconds that it may take, budget); None after the last run."""
         if not self.waiting:
             return None
         budget = self.waiting[0]
@@ -174,7 +174,7 @@ def run_litmus(options):
 
 
 def run_mutants(options):
-    """The account that test/attacks/mutants/mutants.py writes; None where they were not run."""
+    """The account that test/attacks/mutants/mutants.py writes; None if they were not run."""
     root = pathlib.Path(__file__).resolve().parent.parent
     script = root / "test/attacks/mutants/mutants.py"
     if options.no_mutants or not script.exists():

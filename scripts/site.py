@@ -36,7 +36,7 @@ except ImportError:
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 PARTS = pathlib.Path(__file__).resolve().with_suffix("")    # page.html, style.css, search.js
 LEFT_OUT = {"build", "results", ".git", ".venv"}
-# In the order of the menu; a folder: its pages. What is in none of them is a module's README.
+# In the order of the menu; a folder: its pages. Other pages are modules' READMEs.
 MENU = [("Home", "README.md"), ("Guide", "docs/guide"), ("Architecture", "ARCHITECTURE.md"), ("Internals", "docs/internals"),
         ("Formats", "docs/format"), ("Numbers", "docs/numbers.md"), ("Papers", "docs/papers.md"),
         ("Contributing", "CONTRIBUTING.md"), ("Changes", "CHANGELOG.md")]
@@ -51,7 +51,7 @@ def pages_of(root):
 
 
 def place_of(path):
-    """Where a page of the tree, or a source, lies in the site."""
+    """The place of a page of the tree, or of a source, in the site."""
     if path.name == CONTENTS:
         return path.with_name("index.html")
     return path.with_suffix(".html") if path.suffix == ".md" else path.with_name(path.name + ".html")
@@ -122,7 +122,8 @@ def sections_of(path, title, text):
 
 
 def rewritten(page, text, root, sources):
-    """Links to pages lead to what they have become; so do those to sources, which are collected."""
+    """Links to pages lead to the site's pages, and links to sources to its copies of those, which
+    are collected."""
     def link(match):
         to = urllib.parse.urlsplit(html.unescape(match[1]))
         if to.scheme or to.netloc or not to.path:
@@ -175,7 +176,8 @@ def build(root, site):
 
 
 class References(html.parser.HTMLParser):
-    """What a page refers to: links, which a reader may follow, and what a browser loads by itself."""
+    """The references of a page: links, which a reader may follow, and what a browser loads by
+    itself."""
     def __init__(self, text):
         super().__init__()
         self.links, self.loaded, self.ids, self.inside = [], [], set(), None

@@ -31,7 +31,7 @@ class Function(typing.NamedTuple):
 
 
 def balanced(text, opening, closing):
-    """The text without what stands in such brackets, nested ones included."""
+    """The text without the contents of such brackets, nested ones included."""
     out, depth = [], 0
     for char in text:
         depth += char == opening
@@ -42,7 +42,7 @@ def balanced(text, opening, closing):
 
 
 def declared_name(header):
-    """What a function's header declares: 'section::commit'."""
+    """The name that a function's header declares: 'section::commit'."""
     header = re.sub(r"\[\[.*?\]\]|\b(noexcept|alignas|decltype|requires)\s*(?=\()|__attribute__\s*\(\(.*?\)\)",
                     "", header, flags=re.S)
     operator = re.search(r"((?:\w+\s*::\s*)*operator\s*(?:\(\)|[^\s\w(]+|[\w ]+))\s*\(", balanced(header, "<", ">")

@@ -16,7 +16,7 @@ namespace {
 constexpr int cannot_run = 2;
 constexpr const char* program = "holdfast-classify";
 
-/// Becomes that program; returns only if there is none.
+/// Becomes that program; returns only if it does not exist.
 void become(char** arguments) {
     std::error_code none;
     const auto own = std::filesystem::read_symlink("/proc/self/exe", none);

@@ -34,7 +34,7 @@ std::vector<char*> argument_list(std::vector<std::string>& words) {
     return out;
 }
 
-/// What a crash program's answer begins with, and no other program's (check/crash_main.cpp).
+/// The beginning of a crash program's answer, and of no other program's (check/crash_main.cpp).
 constexpr std::string_view answer_begin = "holdfast crash program\n";
 
 /// Whether 'from' ends before the time is over, and began as a crash program's answer does.
@@ -52,7 +52,7 @@ bool answers(int from) {
 }
 
 /// Starts `program --list`, its output in 'to', its input and errors nowhere. Returns errno. The
-/// environment asks for the answer: a program that does not know the option may print anything.
+/// environment asks for the answer: a program without that option may print anything.
 int start_list(const std::string& program, int to, pid_t& child) {
     posix_spawn_file_actions_t actions;
     ::posix_spawn_file_actions_init(&actions);
@@ -70,7 +70,7 @@ int start_list(const std::string& program, int to, pid_t& child) {
     return failed;
 }
 
-/// A crash program lists what it has. Anything else is told so before it does anything.
+/// A crash program lists what it has. Any other program is refused before it does anything.
 void require_crash_program(const std::string& program) {
     int ends[2];
     if (::pipe2(ends, O_CLOEXEC) != 0) refuse(fmt::format("pipe: {}", std::strerror(errno)));

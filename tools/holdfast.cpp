@@ -37,7 +37,7 @@ constexpr add_command commands[] = {
     hf::tools::add_top_command,
 };
 
-/// How many letters are to be added, left out, changed until one word is the other.
+/// The number of letters to add, leave out or change until one word is the other.
 std::size_t distance(std::string_view a, std::string_view b) {
     std::vector<std::size_t> row(b.size() + 1);
     std::iota(row.begin(), row.end(), std::size_t{0});
@@ -52,7 +52,7 @@ std::size_t distance(std::string_view a, std::string_view b) {
     return row.back();
 }
 
-/// Says which subcommand there is none of, or that there is none at all. CLI11 tells neither.
+/// Reports an unknown subcommand, or that none was given. CLI11 reports neither.
 int refuse_subcommand(const cli::program& app, const char* found) {
     std::string names, nearest;
     std::size_t least = 3; // further away is no misspelling
@@ -73,7 +73,7 @@ int refuse_subcommand(const cli::program& app, const char* found) {
     return 2;
 }
 
-/// An answer that was not written whole is none, whatever it said.
+/// An answer that was not written whole is a failure, whatever it said.
 int ended(int status) {
     if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return status;
     std::fprintf(stderr, "holdfast: the output could not be written: %s\n", std::strerror(errno));

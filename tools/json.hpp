@@ -12,7 +12,7 @@
 
 namespace hf::tools {
 
-/// A value. What is no UTF-8 in a text becomes U+FFFD.
+/// A value. Invalid UTF-8 in a text becomes U+FFFD.
 class json_text {
 public:
     struct member;

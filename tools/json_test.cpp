@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What the command prints with --json is JSON, whatever a pool or a path has in it.
+// The output of commands with --json is JSON, for any contents of a pool or a path.
 #include "json.hpp"
 
 #include <gtest/gtest.h>

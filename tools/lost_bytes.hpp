@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Files of others are mapped: reading what somebody cuts off meanwhile, or what the disk has lost,
-// is a signal.
+// Files of others are mapped: reading bytes that somebody has cut off, or that the disk has lost,
+// raises a signal.
 #pragma once
 
 namespace hf::tools {

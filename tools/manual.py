@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Man pages and bash completion, from what the commands say of themselves.
 
-Asks each command, and each of its subcommands, for --help, and writes OUT/man/NAME.1 and OUT/completions/NAME. What is
-no line of options, arguments or subcommands is kept as text, so that nothing that --help says is lost.
+Asks each command, and each of its subcommands, for --help, and writes OUT/man/NAME.1 and
+OUT/completions/NAME. Lines other than options, arguments or subcommands are kept as text, so
+nothing of --help is lost.
 """
 import argparse
 import dataclasses
@@ -35,7 +36,7 @@ class Entry:
 
     @property
     def value(self):
-        """What follows the names; empty: nothing."""
+        """The part behind the names; empty: nothing."""
         found = OPTION.match(self.what)
         return ((found["value"] or "") if found else self.what.partition(" ")[2]).strip()
 
@@ -67,7 +68,8 @@ def help_of(command):
 
 
 def entry_of(line):
-    """What a line of a part begins, with its text when it is on the same line; None: it goes on."""
+    """The beginning of a line of a part, with its text when it is on the same line; None: the line
+    continues."""
     if not line.startswith(INDENT) or line[len(INDENT):len(INDENT) + 1] in ("", " "):
         return None
     what, _, text = line.strip().partition("  ")
@@ -176,7 +178,8 @@ def shell_word(text):
 
 
 def completion(page):
-    """Of a command: what may follow the words so far: subcommands, options, an option's choices, else files."""
+    """For a command: what may follow the words so far: subcommands, options, an option's choices,
+    else files."""
     name = page.words[0]
     function = "_" + re.sub(r"\W", "_", name)
     cases, values = [], []

@@ -19,7 +19,7 @@ NAMES = sorted(page.stem for page in (FOLDER / "man").glob("*.1"))
 
 
 def completed(line):
-    """What bash offers behind a line that ends in the word to complete."""
+    """The words that bash offers behind a line that ends in the word to complete."""
     words = line.split(" ")
     script = f"""source '{FOLDER}/completions/{words[0]}'
         COMP_WORDS=({' '.join(repr(word) for word in words)}) COMP_CWORD={len(words) - 1}

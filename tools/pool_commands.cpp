@@ -97,8 +97,8 @@ void dump(const asked& a) {
     leave(verdict::damaged);
 }
 
-/// Of all engines those whose state is in the pool: with others it would, killed here, be left to a
-/// program that has them.
+/// Those of all engines whose state is in the pool. With others, a command that is killed here
+/// would leave the pool to a program that has them.
 std::vector<engine_ptr> its_engines(const verify::read_file& file, const pool_header& header) {
     std::uint32_t bits = header.engines;
     if (verify::pool_image(file.bytes(), header).roots().anchor(engine_mod) != 0)
@@ -160,7 +160,7 @@ result<verify::repair_plan> mend_in_place(const std::string& path) {
     return done;
 }
 
-/// What is good, or as good as it can be made, afterwards.
+/// The pool is sound afterwards, or as sound as it can be made.
 void repair(const asked& a) {
     if (a.roll_back) return roll_back(a);
     answer_lost_bytes();
@@ -188,7 +188,7 @@ void repair(const asked& a) {
     leave(found.outcome);
 }
 
-/// What makes a pool small must not make a worse one.
+/// A command that makes a pool small must not damage it.
 status whole(const std::string& path, const os_file& made) {
     const auto file = verify::read_file::of_locked(path, made.descriptor());
     if (!file) return file.error();

@@ -15,15 +15,15 @@ namespace hf::tools {
 /// Blocks of one size.
 struct blocks_of_size {
     std::uint64_t used = 0,
-                  chunks = 0; // chunks: those that they lie in; 0 where a block has its own
+                  chunks = 0; // chunks: those that they lie in; 0 if a block has its own
     std::uint64_t free = 0;   // room for so many more in these chunks, for this size alone
 };
-/// Blocks by their size, and what is in none, as the heap's tables have it.
+/// Blocks by their size, and the memory outside of blocks, by the heap's tables.
 struct space {
     std::map<std::uint64_t, blocks_of_size> sizes;
     std::uint64_t used_bytes = 0, free_bytes = 0, faults = 0;
     std::uint64_t free_chunks = 0; // without a block: for any size
-    std::uint64_t disk_bytes = 0;  // what the file system has for the file
+    std::uint64_t disk_bytes = 0;  // taken by the file in the file system
 };
 space space_of(const verify::pool_image& pool);
 void print_info(const std::string& path, const verify::report& found, const space& blocks,

@@ -36,8 +36,8 @@ std::string name_of(const fs::path& process) {
     return name;
 }
 
-/// The folder that a removed file was in. A pool is made without a name, so the kernel does not
-/// know which it had.
+/// The folder of a removed file. A pool is made without a name, so the kernel does not know its
+/// folder.
 fs::path folder_of(const fs::path& open_file) {
     std::error_code hidden;
     return fs::read_symlink(open_file, hidden).parent_path();
@@ -46,7 +46,7 @@ fs::path folder_of(const fs::path& open_file) {
 } // namespace
 
 std::string working_on_removed(const std::string& path) {
-    std::error_code hidden; // what this user may not see
+    std::error_code hidden; // files that this user may not see
     const fs::path folder = fs::absolute(path, hidden).parent_path();
     struct stat here{};
     if (hidden || ::stat(folder.c_str(), &here) != 0) return {};

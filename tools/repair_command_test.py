@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""`holdfast repair` that found no room is run again: it left no half of a copy, and an older journal is in nobody's way.
+"""`holdfast repair` that found no room is run again: it left no half of a copy, and an older
+journal does no harm.
 
 usage: repair_command_test.py BIN
 """

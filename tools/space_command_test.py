@@ -70,7 +70,7 @@ def killed_open(pool, *command):
 
 
 def check_killed(folder):
-    """What a killed command leaves is opened by the program whose it is, with the engines that it has."""
+    """The pool's own program, with the engines that it has, opens what a killed command leaves."""
     for program, given, said in (("example_bank_undo", ("create", "10", "1000"), "10 accounts, 10000 cents\n"),
                                  ("example_mod_prices", (), None)):
         pool = folder / (program + ".hf")

@@ -31,7 +31,7 @@ struct asked {
     bool json = false;
 };
 
-/// What the file says at one moment. A writer changes it meanwhile: each number is one that it had.
+/// The file's numbers at one moment. A writer changes it meanwhile: each number is one that it had.
 struct sample {
     std::chrono::steady_clock::time_point at;
     std::uint64_t generation = 0, pool_bytes = 0;
@@ -42,7 +42,7 @@ struct sample {
     std::string user; // or a process that works on an earlier file of this pool
 };
 
-/// The process that has the pool open is looked for once: 'before' knows it.
+/// Looks once for the process that has the pool open: 'before' has it.
 result<sample> take(const std::string& path, const sample* before) {
     auto file = verify::read_file::look(path);
     if (!file) return file.error();
@@ -88,7 +88,7 @@ struct rates {
     std::uint64_t lanes = 0; // in which sections have ended
 };
 
-/// Of another opening, or a smaller number: nothing is known of what was between.
+/// Another opening, or a smaller number: the time between is unknown.
 rates between(const sample& a, const sample& b) {
     rates out;
     if (a.generation != b.generation || a.committed.size() != b.committed.size()) return out;

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""`holdfast top` sees the sections of a running server, is in nobody's way, and ends with a line where there is no pool.
+"""`holdfast top` sees the sections of a running server, does not disturb it, and ends with a line
+if there is no pool.
 
 usage: top_command_test.py BIN
 """
@@ -53,7 +54,8 @@ def check_at_work(folder):
                 assert answers.readline() == b"STORED\r\n"
                 sets[0] += 1
 
-        # Behind the first look: a lane's first section is far beyond what an earlier opening left there.
+        # After the first look: a lane's first section is far beyond what an earlier opening left
+        # there.
         worker = threading.Timer(0.3, work)
         worker.start()
         busy = watched(pool, 7)
@@ -97,7 +99,8 @@ def pool_file(server):
 
 
 def check_removed(folder):
-    """Whose file was removed, or has another one in its place, says so; and so do the commands that are asked for it."""
+    """A server whose file was removed, or replaced by another, says so; commands that are asked for
+    the file do, too."""
     pool, backup = folder / "pool.hf", folder / "backup.hf"
     with Server(PROGRAMS / "holdfast-kv", pool) as server:
         assert pool_file(server) == "in place"

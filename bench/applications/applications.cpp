@@ -28,7 +28,7 @@ struct application_options {
     vacation::agency_options agency;
 };
 
-// What was measured, as every run's object says it.
+// The measured case, as every run's object describes it.
 ordered_json described(const application_options& options, std::uint64_t ops,
                        const measured& result) {
     const run_options& run = options.run;

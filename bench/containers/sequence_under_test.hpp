@@ -15,7 +15,7 @@
 
 namespace hf::bench {
 
-/// vecswap: a vector of which two elements change places in each operation.
+/// vecswap: a vector; each operation exchanges two elements.
 enum class sequence : std::uint8_t { stack, queue, vector, vecswap };
 constexpr bool indexed(sequence which) {
     return which == sequence::vector || which == sequence::vecswap;
@@ -32,16 +32,16 @@ struct sequence_options {
     std::uint64_t pushes = 0;         // that come then
     map_options file;                 // directory, mode, prefault, durability
 };
-/// With a pool's size for these elements, of which lists make nodes of 24 bytes.
+/// With a pool's size for these elements; lists make nodes of 24 bytes.
 map_options file_options(const sequence_options& options);
 
-/// One of them. What a sequence of its kind cannot do, it answers with false.
+/// One of them. It answers false to an operation that a sequence of its kind does not have.
 class sequence_under_test {
 public:
     virtual ~sequence_under_test() = default;
     /// Adds an element: on top, at the back.
     virtual bool push(std::uint64_t value) noexcept = 0;
-    /// Removes the next one. False: there is none.
+    /// Removes the next one. False if it is empty.
     virtual bool pop(std::uint64_t& value) noexcept = 0;
     virtual bool get(std::uint64_t index, std::uint64_t& value) noexcept = 0;
     virtual bool set(std::uint64_t index, std::uint64_t value) noexcept = 0;
@@ -63,7 +63,7 @@ public:
     bool pop(std::uint64_t&) noexcept final { return false; }
 };
 
-/// Engines and peers by name; null when there is none of this name.
+/// Engines and peers by name; null for an unknown name.
 std::unique_ptr<sequence_under_test> make_sequence(std::string_view engine,
                                                    const sequence_options& options);
 std::vector<std::string> engines_for(sequence which);

@@ -47,7 +47,7 @@ public:
     virtual bool check() const = 0;
 };
 
-/// Engines by name; null when there is none of this name.
+/// Engines by name; null for an unknown name.
 std::unique_ptr<lock_based_under_test> make_lock_based(std::string_view engine,
                                                        const lock_based_options& options);
 std::vector<std::string> engines_for(lock_based which);

@@ -20,7 +20,7 @@ word word_at(const void* value) {
     return own;
 }
 
-// What each of the structures makes of an operation; what it has not, nobody plans.
+// The steps of an operation on each structure; nobody plans a step that a structure does not have.
 struct queue_steps {
     structures::two_lock_queue<word> of;
     bool insert(word, const void* value) noexcept { return of.enqueue(word_at(value)); }

@@ -54,7 +54,7 @@ protected:
     }
     std::byte* first_free() const noexcept { return log_ + 2 * line_bytes; }
 
-    /// What an operation changed is flushed: its last fence, or the next one's.
+    /// The changes of an operation are flushed, for its last fence or the next one's.
     void finish() noexcept {
         if (fences_ == 2) persist::fence(domain_);
     }

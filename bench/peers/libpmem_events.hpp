@@ -17,10 +17,10 @@ struct libpmem_events {
 
 /// Whether the library is loaded.
 bool libpmem_is_counted();
-/// What the calling thread has counted; zeros without the library.
+/// The calling thread's counts; zeros without the library.
 libpmem_events libpmem_events_now();
 
 } // namespace hf::bench
 
-/// Of the calling thread.
+/// The calling thread's counts.
 extern "C" const hf::bench::libpmem_events* hf_bench_libpmem_events();

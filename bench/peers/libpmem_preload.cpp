@@ -8,8 +8,7 @@
 // (1) What libpmemobj imports from libpmem 1.12 to write is here, and nothing here calls a libpmem
 //     function that calls another of these: no event is counted twice.
 // (2) Which copies libpmem makes non-temporally: those asked for with NONTEMPORAL or WC, and
-// without
-//     TEMPORAL or WB those from 256 bytes on. Of the others it flushes the lines.
+//     without TEMPORAL or WB those from 256 bytes on. Of the others it flushes the lines.
 #include "libpmem_events.hpp"
 
 #include <holdfast/author/persist.hpp>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What the structures on libpmemobj share: the pool's file, and a transaction as a function.
+// Shared by the structures on libpmemobj: the pool's file, and a transaction as a function.
 //
-// On tmpfs libpmemobj must be told that this is persistent memory, before it initialises, or it
+// On tmpfs libpmemobj needs the hint that this is persistent memory, before it initialises, or it
 // calls msync: PMEM_IS_PMEM_FORCE=1. In process mode PMEM_NO_FLUSH=1 takes its write-backs away:
-// what is left survives a killed process. The command sets both and starts itself again.
+// the rest survives a killed process. The command sets both and starts itself again.
 #pragma once
 
 #include "../map_under_test.hpp"

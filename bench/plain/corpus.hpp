@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The corpus by build: engines, and three that no pool knows. 'none' is the plain code; 'floor' the
-// same with the lines noted that it dirties, which are made durable at the end of a section;
-// 'by_hand' with a log of the bytes that it overwrites. They take memory from floor.hpp's arena.
+// The corpus by build: engines, and three builds without an engine. 'none' is the plain code.
+// 'floor' also notes the lines that it dirties, and makes them durable at the end of a section.
+// 'by_hand' logs the bytes that it overwrites. The three take memory from floor.hpp's arena.
 #pragma once
 
 #include "subject.hpp"

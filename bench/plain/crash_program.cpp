@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Operations of other people's structures, failed at every store (holdfast/author/crash.hpp), where
-// caches are lost with the power and where they are not. What a failure leaves is what a container
-// of the standard library holds in volatile memory, before the operation or after it, and no block
-// is lost.
+// Operations of other people's structures, failed at every store (holdfast/author/crash.hpp), with
+// caches that are lost with the power and with caches that survive. A failure leaves what a
+// container of the standard library holds in volatile memory, before the operation or after it, and
+// no block is lost.
 #include "corpus.hpp"
 #include "model.hpp"
 
@@ -95,7 +95,7 @@ public:
             s.add(key);
             s.add(value);
         }
-        // Those of tables are nobody's element: so many of them belong to the state.
+        // The blocks of tables belong to no element: their number is part of the state.
         s.add(static_cast<std::uint64_t>(
             std::ranges::count(all.blocks, false, &seen::block::has_element)));
         for (const seen::block& each : all.blocks)
@@ -113,8 +113,8 @@ private:
         if (one.inserts) in.insert(one.key, value_of(one));
         else in.erase(one.key);
     }
-    /// The operations that were failed, each done or not yet; those after them as well. A later one
-    /// that was done before an earlier one is no such moment.
+    /// Whether the failed operations, each done or not yet, and those after them form a possible
+    /// moment: a later operation is done only if the earlier ones are.
     bool is_of_model(const void* at) const {
         model now(of_.is);
         for (const step& one : before_) take(now, one);

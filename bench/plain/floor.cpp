@@ -150,7 +150,7 @@ using namespace hf::bench::plain;
 
 extern "C" {
 
-// What the builds 'none' and 'floor' call in place of the runtime.
+// The builds 'none' and 'floor' call these instead of the runtime.
 void* hf_plain_alloc(std::size_t bytes) noexcept { return current->take(bytes); }
 void hf_plain_free(void* block) noexcept {
     if (block != nullptr) current->give(block);

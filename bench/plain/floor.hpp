@@ -2,14 +2,14 @@
 //
 // The least that a section can cost: floors to compare with.
 //
-// Where caches are lost: its code, a note of the lines it dirties, and ordering points. No log,
-// nothing recovers. Where they are not: its code, and a log of old bytes, as one would write it by
+// If caches are lost: its code, a note of the lines it dirties, and ordering points. No log,
+// nothing recovers. If caches survive: its code, and a log of old bytes, as one would write it by
 // hand. Plain stores put a word and its address there, or a range and its length, and one store
-// makes them count: all that a killed process leaves is in program order. What the section has
-// freed is given back at its end. The arena's own lists are no part of it.
+// makes them count: a killed process leaves all stores in program order. At its end the section
+// gives back what it has freed. The arena's own lists are not counted.
 //
-// The builds 'floor' and 'by_hand' are compiled as engine undo is, so that each store is announced,
-// and what undo's runtime is called there is this one (CMakeLists.txt).
+// The builds 'floor' and 'by_hand' are compiled as engine undo is, so that each store is announced.
+// This code takes the calls of undo's runtime there (CMakeLists.txt).
 #pragma once
 
 #include "../temporary_file.hpp"
@@ -66,7 +66,7 @@ private:
 
 struct hf_txfunc;
 extern "C" {
-// What the build 'by_hand' calls in place of undo's runtime.
+// The build 'by_hand' calls these instead of undo's runtime.
 int hf_by_hand_begin(const hf_txfunc* function, const void* arguments) noexcept;
 void hf_by_hand_commit() noexcept;
 void hf_by_hand_free(void* block) noexcept;

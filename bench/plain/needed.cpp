@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::uint64_t word_bytes = 8;
 
-/// What the section did to a word: a bit for each of its bytes.
+/// The section's accesses to a word: a bit for each of its bytes.
 struct word {
     std::uint8_t own = 0; // allocated by the section
     std::uint8_t input = 0, written = 0, logged = 0, needed = 0;
@@ -128,7 +128,7 @@ void* __wrap_hf_alloc(std::size_t bytes) noexcept {
     return block;
 }
 
-// Where pools are mapped (docs/internals/design.md): volatile memory is of no interest.
+// The address range of pools (docs/internals/design.md): volatile memory is of no interest.
 alignas(64) hf_trace_region hf_trace_watched = {0x570000000000, 0x030000000000};
 void hf_trace_load(const void* address, std::uint64_t bytes) {
     if (in_section) load(address, bytes);

@@ -4,12 +4,12 @@
 // access, in code built in trace mode (holdfast/abi/trace_abi.h), over the true runtime.
 //
 // (1) A byte that a section reads before it has stored to it is an input; memory that it has
-//     allocated holds none.
+//     allocated holds no inputs.
 // (2) Needed are the old bytes of inputs, of the first store that overwrites them: the dynamic
 //     minimum, which no analysis can go below for this run.
 // (3) Logged is what the compiler asked for, less what is logged already: the static, conservative
-//     choice. What is needed is among it, or the section could not be recovered. And all of it is
-//     stored to: what is not could be another section's when it is put back.
+//     choice. It includes everything needed, or the section could not be recovered. And the section
+//     stores to all of it: other bytes could belong to another section when they are put back.
 //
 // The compiler's calls of the runtime pass through here (linked with --wrap).
 #pragma once
@@ -31,7 +31,7 @@ struct needs {
     std::uint64_t unstored = 0;       // bytes that were logged and not stored to
 };
 
-/// Of the thread's sections, since it began.
+/// The needs of the thread's sections, since the thread began.
 const needs& thread_needs() noexcept;
 
 } // namespace hf::bench::plain

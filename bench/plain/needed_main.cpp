@@ -4,7 +4,7 @@
 // the corpus and of Holdfast's own structures, what engine clobber logs and what recovery needs
 // (needed.hpp).
 //
-// --golden: what a file of such lines has; HOLDFAST_GOLDEN_WRITE=1 writes it.
+// --golden: compares with the lines of a file; HOLDFAST_GOLDEN_WRITE=1 writes it.
 #include "../temporary_file.hpp"
 #include "corpus.hpp"
 #include "model.hpp"

@@ -18,7 +18,7 @@
 namespace hf::bench::plain {
 namespace {
 
-/// Of libpmemobj's there is one only.
+/// libpmemobj has only one.
 subjects of_pmdk() { return {&pmdk_textbook(), 1}; }
 
 enum class memory_of : std::uint8_t { arena, engine, pmdk };
@@ -63,7 +63,7 @@ std::uint64_t key_of(std::uint64_t number) {
 }
 std::uint64_t value_of(std::uint64_t number) { return number % 128; } // a string's element, too
 
-/// Of the thread: what else the machine does is not measured.
+/// Processor time of the thread: other work of the machine is not measured.
 double processor_seconds() {
     timespec now{};
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);

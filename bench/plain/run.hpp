@@ -32,11 +32,11 @@ struct row {
 struct ran {
     std::vector<row> rows;  // insertions and, where there are any, erasures
     row before;             // what was put in before the clock started
-    std::string difference; // from the model; empty when there is none
+    std::string difference; // from the model; empty if equal
 };
 
-/// none, by-hand, floor-1f, floor-2f, pmdk, undo, undo-next, clobber, redo. What is written by hand
-/// is for mode process.
+/// none, by-hand, floor-1f, floor-2f, pmdk, undo, undo-next, clobber, redo. The hand-written one is
+/// for mode process.
 std::vector<std::string> builds(hf::mode mode);
 /// The corpus. Builds are asked for a subject by its name.
 std::vector<subject> corpus();

@@ -15,7 +15,7 @@
 
 namespace hf::bench::plain {
 
-/// What a volatile model of the subject is.
+/// The kind of the subject's volatile model.
 enum class shape : std::uint8_t {
     keyed,    // std::map: insert stores a pair, or replaces its value; erase removes one
     queue,    // elements in order: insert appends, erase removes the first
@@ -33,14 +33,14 @@ struct subject {
     const char* name;
     shape is;
     const char* insert_name; // of the rows
-    const char* erase_name;  // null: there is none
+    const char* erase_name;  // null: no such operation
     /// Each is one section. 'root' is zero-filled memory of the pool, 'root_bytes' of them.
     void (*create)(void* root, std::uint64_t room);
     bool (*insert)(void* root, std::uint64_t key, std::uint64_t value);
     bool (*erase)(void* root, std::uint64_t key);
     /// No section.
     void (*visit)(const void* root, void* to, visitor* each);
-    /// Where an operation moves a share of all: what a benchmark puts in at most.
+    /// If an operation moves a share of all elements: the most that a benchmark puts in.
     std::uint64_t elements_max = ~std::uint64_t{0};
 };
 
@@ -53,7 +53,7 @@ struct subjects {
 
 } // namespace hf::bench::plain
 
-// Sections and functions of a source file: the linker's names tell them apart in the log.
+// Sections and functions of a source file: the log distinguishes them by the linker's names.
 #define HF_PLAIN_BEGIN(file)                                                                       \
     namespace hf::bench::plain {                                                                   \
     inline namespace HF_STRUCTURES_ENGINE {                                                        \

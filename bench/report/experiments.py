@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """What `make bench` measures: lists of cells, one run of `holdfast bench` each.
 
-Like is compared with like: in mode pmem, which survives power loss, stand the peers' synced modes;
-in mode process, which survives a killed process, those that leave syncing away.
+Like is compared with like: mode pmem survives power loss, as the peers' synced modes do; mode
+process survives a killed process, as the peers' modes without syncing do.
 """
 STRUCTURES = ["hashmap", "bptree", "skiplist", "rbtree", "avl"]
 ORDERED = STRUCTURES[1:]

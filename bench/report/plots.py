@@ -134,7 +134,7 @@ def fig9(results, out):
 
 
 def fig13(results, out):
-    """What the refinement of the analysis brings."""
+    """The effect of the analysis's refinement."""
     structures = measured_structures(results, "clobber", "clobber-unrefined")
     if not structures:
         return

@@ -13,8 +13,8 @@ volatile std::uint64_t trapped = 0;
 volatile greg_t last = 0;
 void (*volatile called_at_each)() = nullptr;
 
-/// Behind each instruction, and behind each step of one that repeats itself: that one is still the
-/// next.
+/// Called behind each instruction, and behind each step of one that repeats itself: then that
+/// instruction is still the next.
 void trap(int, siginfo_t*, void* state) {
     const greg_t next = static_cast<ucontext_t*>(state)->uc_mcontext.gregs[REG_RIP];
     if (next != last) trapped = trapped + 1;
@@ -35,7 +35,7 @@ void nothing_at_each() {}
     if (sigaction(SIGTRAP, &stepping, &before) != 0) give_up("cannot count instructions");
     trapped = 0;
     called_at_each = at_each;
-    // Not into the red zone, which the compiler may use.
+    // Outside the red zone, which the compiler may use.
     asm volatile(
         "lea -128(%%rsp), %%rsp\n pushfq\n orq $0x100, (%%rsp)\n popfq\n lea 128(%%rsp), %%rsp" ::
             : "memory", "cc");

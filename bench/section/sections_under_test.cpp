@@ -13,7 +13,7 @@ struct engine_entry {
 bool every(hf::mode) { return true; }
 bool fenced(hf::mode which) { return which != hf::mode::process; }
 
-// The order is that of tables. What has no fence has no floor of one.
+// In the order of tables. An entry without a fence has no floor with one.
 const engine_entry entries[] = {
     {"by-hand", make_sections_by_hand, every}, {"by-hand-1f", make_sections_by_hand_1f, fenced},
     {"none", make_sections_none, every},       {"auto", make_sections_auto, every},

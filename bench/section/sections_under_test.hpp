@@ -23,14 +23,14 @@ struct section_node {
     std::uint64_t value;
 };
 
-/// What the sections of one thread store to.
+/// The object to which one thread's sections store.
 struct section_object {
     struct line {
         std::uint64_t word;
         std::uint64_t unused[7];
     };
     line lines[section_lines];
-    std::uint64_t places[section_lines]; // of the lines: all 0, which no compiler knows
+    std::uint64_t places[section_lines]; // of the lines: all 0, unknown to any compiler
     section_node* first;
     std::uint64_t unused[7];
 };
@@ -61,7 +61,7 @@ public:
     const section_calls calls;
 };
 
-/// Engines and peers by name; null when the mode has no such name.
+/// Engines and peers by name; null if the mode does not have it.
 std::unique_ptr<sections_under_test> make_sections(std::string_view engine,
                                                    const map_options& file);
 /// Their names, the floor's first.

@@ -9,9 +9,9 @@
 //   file     dual, in a file: two pwrites, two fdatasyncs
 //
 // Each leaves, at any instruction, an image that is whole and a word that says where:
-// checkpoints_test.cpp stops them at every fence. None leaves out what has not changed, as
-// Holdfast's own checkpoint does, and each of the comparators has the fewest ordering points that
-// this allows: cow's allocator is one bit beside the word.
+// checkpoints_test.cpp stops them at every fence. None of them skips unchanged parts, as Holdfast's
+// own checkpoint does. Each of the comparators has the fewest ordering points that this allows:
+// cow's allocator is one bit beside the word.
 #pragma once
 
 #include <pool/medium.hpp>
@@ -31,7 +31,7 @@ public:
     virtual void write(const std::byte* object) = 0;
     /// The image as an open after a crash would find it.
     virtual const std::byte* recovered() = 0;
-    /// What write() has begun is finished.
+    /// Finishes what write() has begun.
     virtual void settle() {}
 };
 
@@ -39,7 +39,7 @@ public:
 /// file: in `path`.
 std::unique_ptr<checkpoint_scheme> make_scheme(std::string_view name, medium pm, std::byte* memory,
                                                std::size_t bytes, const std::string& path);
-/// Of all of them but file: what an open finds in the memory that a crash left.
+/// For all of them except file: the image that an open finds in the memory after a crash.
 const std::byte* image_that_counts(const std::byte* memory, std::size_t bytes);
 constexpr std::size_t memory_for(std::size_t bytes) { return 64 + 2 * bytes; }
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Goal: a comparator is as crash-proof as what it is compared with, or the comparison is none.
-//           Method: at every event
-// of the persistence layer the memory is looked at as a power failure would leave it, with nothing
-// that was not waited for, and with all of it: the image that counts must be whole, the one before
-// or the new one. And the ordering points are those that checkpoints.hpp says.
+// Goal: each comparator is as crash-proof as the checkpoint it is compared with, or the comparison
+// is worthless. Method: at every event of the persistence layer the memory is examined as a power
+// failure would leave it, with nothing that was not waited for, and with all of it: the image that
+// counts must be whole, the one before or the new one. And the ordering points are those of
+// checkpoints.hpp.
 #include "checkpoints.hpp"
 #include <trace/trace.hpp>
 

@@ -35,7 +35,7 @@ struct settings : object_settings {
     std::uint64_t log_bytes = 64_KiB, calls_a_sync = 0, calls_a_checkpoint = 1000;
     bool crash = false, long_calls = false;
     bool all() const { return name == "allinc"; }
-    /// What the sum is when all is done.
+    /// The sum when all is done.
     std::int64_t expected() const {
         const std::uint32_t row_cells = long_calls ? long_rows::row_cells : two_rows::row_cells;
         return static_cast<std::int64_t>(ops) * row_cells * (all() ? row_count : 1);
@@ -76,7 +76,7 @@ template <class Rows> measured run_native(const settings& how, std::int64_t& sum
     return found;
 }
 
-/// What a run found.
+/// The results of a run.
 struct found_run {
     measured run;
     std::int64_t sum = 0;
@@ -98,8 +98,8 @@ found_run run_locked(const settings& how) {
     return found;
 }
 
-/// What makes the record durable that was logged last: variant simpo-all. Another thread's line may
-/// be taken for it, which costs the same.
+/// Makes the record durable that was logged last: variant simpo-all. It may take another thread's
+/// line for it, which costs the same.
 void persist_last_record(simpo::detail::core& of, domain d) {
     const simpo::object_head& h = of.head();
     const auto* const log = reinterpret_cast<const std::byte*>(&h) +

@@ -32,7 +32,7 @@ private:
     std::array<std::array<std::int32_t, row_cells>, row_count> cells_{};
 };
 using two_rows = rows_of<250>;
-/// Whose calls take 2 us, as the paper's do by its figure 16.
+/// Rows whose calls take 2 us, as the paper's do by its figure 16.
 using long_rows = rows_of<12'500>;
 
 } // namespace hf::bench

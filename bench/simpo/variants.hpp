@@ -24,8 +24,8 @@ inline constexpr std::array<const char*, 6> locked_variants{"ssd",    "nvram",  
 
 class locked_rows {
 public:
-    /// `calls_a_checkpoint`: of all but ssd and nvram. What would be persistent memory is a mapped
-    /// file in `directory`; ssd's copies are another one there.
+    /// `calls_a_checkpoint`: for all except ssd and nvram. A mapped file in `directory` replaces
+    /// persistent memory; ssd's copies are another file there.
     locked_rows(std::string_view variant, domain d, std::uint64_t calls_a_checkpoint,
                 const std::string& directory);
     locked_rows(const locked_rows&) = delete;
@@ -34,7 +34,7 @@ public:
     /// Durable once the log is flushed, or by the next checkpoint.
     void all_inc(std::int32_t by);
     void row_inc(std::int32_t by, std::uint32_t row);
-    /// What the durable image holds after a last checkpoint.
+    /// The sum in the durable image after a last checkpoint.
     std::int64_t durable_sum();
 
 private:

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Persistent allocation. In a section it is atomic with it; a re-executed section gets the same
-// addresses again; nothing here costs an ordering point of its own: intent travels in the section's
-// log, publication in its commit (docs/internals/allocator.md).
+// Persistent allocation. In a section it is failure-atomic with the section, and a re-executed
+// section gets the same addresses again. Nothing here costs an ordering point of its own: the
+// section's log carries the intent, and its commit the publication (docs/internals/allocator.md).
 #pragma once
 
 #include <holdfast/result.hpp>
@@ -22,12 +22,11 @@ namespace hf {
 
 class pool;
 
-/// Allocates and constructs a T in the section's pool (outside a section: in the process's only
-/// open pool, effective at once). Returns null when the pool is full, or cannot grow:
+/// Allocates and constructs a T in the section's pool. Outside a section: in the process's only
+/// open pool, effective at once. Returns null when the pool is full or cannot grow;
 /// pool::why_full() says why.
 ///
-/// Ordering: 0 points. Failure-atomic with the section; outside one 2, and allocated when it
-///           returns.
+/// Ordering: 0 points in a section. Outside one 2, and the block is durable on return.
 /// Crash:    in a section, allocated if and only if the section completes.
 template <class T, class... Args> T* make(Args&&... args) noexcept {
     static_assert(
@@ -52,29 +51,31 @@ template <class T> T* make_array(std::size_t count) noexcept {
     return count > count_max ? nullptr : static_cast<T*>(hf_alloc(count * sizeof(T)));
 }
 
-/// Destroys and frees; in a section the block stays readable and unused until the commit.
+/// Destroys and frees. In a section the block stays readable, and is not used again before the
+/// commit.
 template <class T> void destroy(T* object) noexcept {
     if (object == nullptr) return;
     object->~T();
     hf_free(object);
 }
 
-/// Makes all that has returned durable, and final, on any thread: sections, updates of MOD
+/// Makes all work that has returned, on any thread, durable and final: sections, updates of MOD
 /// containers, deferred calls of persistent objects. In mode power it is on the disk, also within a
-/// durable_together; in mode process a kill takes none of it.
+/// durable_together. In mode process a kill takes none of it.
 ///
-/// In pmem mode a section may leave its commit mark to the next one (it would merely be
-/// re-executed, or replayed, with the same result); plain stores outside sections would change what
-/// it reads, or be taken back. Call it before such stores to memory that sections read or store to,
-/// and hold that memory's lock until they are durable.
+/// When to call it: in pmem mode a section may leave its commit mark to the next section. A crash
+/// would then re-execute or replay it, with the same result, unless plain stores outside sections
+/// have changed what it reads; recovery may also take such stores back. So call settle before plain
+/// stores to memory that sections read or store to, and hold that memory's lock until those stores
+/// are durable.
 ///
+/// Requires: no section open on this thread.
 /// Ordering: 1 point for a section whose mark is due, 2 of engine redo; 1 for engine mod; 1 for
 ///           each persistent object with calls that are not committed.
-/// Requires: no section open on this thread.
 /// Threads:  any; waits for other threads' calls of persistent objects that are in progress.
 void settle(pool& in) noexcept;
-/// Returns to the heap the free blocks that this thread keeps at hand, so that chunks which are
-/// wholly free can serve other sizes and other threads. To give disk space back is pool::trim().
+/// Returns to the heap the free blocks that this thread keeps at hand. Chunks that are wholly free
+/// can then serve other sizes and other threads. To give disk space back, call pool::trim().
 ///
 /// Requires: no section open on this thread.
 void return_spare_blocks(pool& in) noexcept;

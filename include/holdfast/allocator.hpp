@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Containers of the standard library in a pool: std::map<K, V, std::less<K>,
-// hf::allocator<std::pair<const K, V>>>. They are compiled into the section that changes them, as
-// they stand; that needs containers whose code is all in headers: libc++'s (-stdlib=libc++), or
+// hf::allocator<std::pair<const K, V>>>. The compiler instruments their code as part of the section
+// that changes them. So all of it must be in headers: libc++'s containers (-stdlib=libc++), or
 // libstdc++'s with <holdfast/libstdcxx.hpp>.
 //
-// (1) Stateless: a container takes memory from the pool of the section that runs. Pointers are
-//     plain, so a container that lies in the pool is whole when it is opened again.
-// (2) Of a full pool a container is told by std::bad_alloc with engine redo, which takes the
-//     section back when that leaves it. Elsewhere it cannot be told, because no exception leaves a
-//     section: see allocate. Make sure of room before the section, with hf::staged, or reserve.
+// (1) The allocator has no state: a container takes memory from the pool of the section that runs.
+//     Pointers are plain, so a container that lies in the pool is whole when the pool is opened
+//     again.
+// (2) When the pool is full, a container gets std::bad_alloc with engine redo, which takes the
+//     section back if the exception leaves it. With other engines no exception may leave a section,
+//     so the process ends: see allocate. Make sure of room before the section, with hf::staged or
+//     reserve.
 #pragma once
 
 #include <holdfast/abi/holdfast_abi.h>
@@ -22,7 +24,7 @@
 #include <vector> // says whether it is annotated
 #endif
 
-// Whether sections of this engine can be left by an exception.
+// Whether an exception may leave sections of this engine.
 #define HF_LEAVES_auto 1
 #define HF_LEAVES_redo 1
 #define HF_LEAVES_OF(engine) HF_LEAVES_NAMED(engine)
@@ -49,11 +51,10 @@ public:
     constexpr allocator() noexcept = default;
     template <class U> constexpr allocator(const allocator<U>&) noexcept {}
 
-    /// Room for 'count' objects. When the pool has none left, code that is built for engine redo,
-    /// with exceptions, throws std::bad_alloc. In other code the process ends with a message
-    /// (hf_pool_full). The next open rolls the section back (engine undo) or, if it had stored
-    /// nothing in place, discards it (engine clobber); what had, cannot go on without room: open
-    /// refuses with pool_full.
+    /// Room for 'count' objects. In a full pool, code that is built for engine redo with exceptions
+    /// throws std::bad_alloc. Other code ends the process with a message (hf_pool_full). The next
+    /// open rolls the section back (engine undo), or discards it if it had stored nothing in place
+    /// (engine clobber). If it had, it cannot go on without room: open refuses with pool_full.
     ///
     /// Ordering: 0 points; outside a section as hf_alloc.
     [[nodiscard]] T* allocate(std::size_t count) noexcept(HF_ALLOCATOR_THROWS == 0) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Clobber-NVM: a section logs its arguments and the inputs it overwrites; after a crash those
-// inputs are put back and the function is re-executed to completion (Clobber §3-4).
+// Clobber-NVM: a section logs its arguments and the inputs that it overwrites. After a crash
+// recovery puts those inputs back and re-executes the function to completion (Clobber §3-4).
 //
 // Ordering: one per clobber write, at least 1, before the commit; 1 at the commit; 1 more once
 //           several threads have begun sections.
@@ -14,12 +14,12 @@
 namespace hf::clobber {
 
 struct options {
-    /// The old bytes of outputs are kept too, for recovery_policy::roll_back: a log record, and no
-    /// ordering point, for each word that a section overwrites unread. Without, only completing is
-    /// left.
+    /// Also logs the old bytes of outputs, for recovery_policy::roll_back: a log record, and no
+    /// ordering point, for each word that a section overwrites unread. Without it recovery can only
+    /// complete sections.
     bool keep_overwritten = true;
-    /// Computing time of a re-execution that reaches nothing new, until it counts as endless; 0: no
-    /// bound. New is a line stored to for the first time, a block, preserved bytes.
+    /// Computing time for which a re-execution may reach nothing new before it counts as endless;
+    /// 0: no bound. New is a line stored to for the first time, a block, preserved bytes.
     std::uint32_t recovery_ms_max = 60'000;
 };
 

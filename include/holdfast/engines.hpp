@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// For open_options::engines: the engine that a translation unit is built for, as
-// holdfast_instrument or the compiler's wrapper has chosen (docs/guide/choosing-an-engine.md); and
-// every engine that keeps something in pools, for programs that open whatever they are given.
+// For open_options::engines. The engine that a translation unit is built for, as
+// holdfast_instrument or the compiler's wrapper has chosen (docs/guide/choosing-an-engine.md). And
+// all engines that keep state in pools, for programs that open any pool.
 #pragma once
 
 #include <holdfast/clobber.hpp>
@@ -21,8 +21,8 @@ namespace hf {
 /// For programs that open any pool. Throws std::bad_alloc.
 std::vector<engine_ptr> all_engines();
 
-/// The options of each engine that has any. Those of an engine that is not asked for count for
-/// nothing.
+/// The options of each engine that has any. Options of an engine that is not asked for have no
+/// effect.
 struct engine_options {
     hf::clobber::options clobber = {};
     hf::undo::options undo = {};
@@ -30,21 +30,21 @@ struct engine_options {
     hf::selective::options selective = {};
 };
 
-/// "clobber", "undo", "redo", "auto", "justdo", "ido", "selective"; "none" where failure-atomic
-/// functions are left plain. "auto": for undo and redo, between which the pool's medium chooses.
+/// "clobber", "undo", "redo", "auto", "justdo", "ido", "selective"; "none" if failure-atomic
+/// functions stay plain. "auto" is undo and redo: the pool's medium chooses between them.
 [[maybe_unused]] static constexpr std::string_view engine_of_build() {
     return HF_ENGINE_TEXT(HF_ENGINE);
 }
 
-/// Whether sections of this build go on where a crash has stopped them. One engine does that,
-/// justdo, compiled in two ways.
+/// Whether sections of this build resume after a crash: only those of engine justdo, which is
+/// compiled in two ways.
 [[maybe_unused]] static constexpr bool resumes_sections() {
     return engine_of_build() == "justdo" || engine_of_build() == "ido";
 }
 
 /// The engine of this translation unit, or both of "auto", to name them beside others in
-/// open_options::engines; left empty, that means those of all of the program's. Empty: none. Throws
-/// std::bad_alloc.
+/// open_options::engines. (Leaving that empty names the engines of the whole program.) Empty: no
+/// engine. Throws std::bad_alloc.
 [[maybe_unused]] static inline std::vector<engine_ptr>
 engines_of_build(const engine_options& how = {}) {
     if (engine_of_build() == "clobber") return {hf::clobber::engine(how.clobber)};

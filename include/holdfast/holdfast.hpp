@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The front header: pools, failure-atomic functions, memory, locks, durable containers and
-// persistent objects, all that a program of users' own structures includes. Apart stay
-// <holdfast/author/crash.hpp>, for crash programs, <holdfast/libstdcxx.hpp>, for libstdc++'s node
-// containers in sections, and the C headers. The parts may be included alone: what a program that
-// minds its compile time does.
+// The front header: everything that a program with structures of its own needs. Pools,
+// failure-atomic functions, memory, locks, durable containers and persistent objects.
 //
-// Where the standard library is another than Holdfast's own (-stdlib=libc++), it is what such a
-// program may use: sections, memory, locks, and pools by the C interface.
+// Not included: <holdfast/author/crash.hpp>, for crash programs; <holdfast/libstdcxx.hpp>, for
+// libstdc++'s node containers in sections; and the C headers for containers. A program that minds
+// its compile time includes the parts instead.
+//
+// A program built with another standard library than Holdfast's own (-stdlib=libc++) gets the parts
+// that need none: sections, memory, locks, and pools by the C interface.
 #pragma once
 
 #include <holdfast/alloc.hpp>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // JUSTDO logging: a thread logs the store that it is about to make, and nothing else. A section
-// runs from its first lock to its last unlock; after a crash the next open gives it its locks back
-// and goes on with it where it was. Nothing is ever rolled back, so a fault inside a section is not
-// undone.
+// runs from its first lock to its last unlock. After a crash the next open gives the section its
+// locks back and resumes it where it was. Nothing is ever rolled back, so a fault inside a section
+// is not undone.
 #pragma once
 
 #include <holdfast/options.hpp>
@@ -13,7 +13,7 @@
 namespace hf::justdo {
 
 struct options {
-    /// Computing time of a section that is resumed and reaches nothing new, until it counts as
+    /// Computing time for which a resumed section may reach nothing new before it counts as
     /// endless; 0: no bound. New is a line stored to for the first time, a block, a lock.
     std::uint32_t recovery_ms_max = 60'000;
 };

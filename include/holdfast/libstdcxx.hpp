@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // libstdc++'s std::map, set, multimap, multiset and list in sections. They link and balance their
-// nodes by functions inside the shared library, where no engine sees what is stored. Here are
-// bodies for those functions; a source that includes this header has them compiled into its
+// nodes by functions inside the shared library, where no engine sees the stores. This header
+// defines bodies for those functions, and a source that includes it compiles them into its
 // sections. They lay nodes out as the library does: code that was compiled without them works on
 // the same containers.
 //
 // Include it in every source whose sections change such containers. With another standard library
-// it is empty: libc++'s containers are all in headers.
+// it is empty, because libc++'s containers are all in headers.
 //
-// (1) The tree is libstdc++'s: a header node whose parent is the root, whose left and right are the
-//     first and the last node, and which is red; an empty tree's header is its own left and right.
+// (1) The tree is libstdc++'s. A red header node's parent is the root; its left and right are the
+//     first and the last node. An empty tree's header is its own left and right.
 // (2) Red nodes have black children, and every way down passes as many black nodes (Cormen,
 //     Leiserson, Rivest, Stein, Introduction to Algorithms, 13).
-// (3) What an operation does not change it does not store to: a store is a line to make durable.
+// (3) An operation stores only to what it changes: each store is a line to make durable.
 #pragma once
 
 #include <list>
@@ -32,19 +32,19 @@ inline bool is_red(const tree_node* n) noexcept {
 inline void paint(tree_node* n, std::_Rb_tree_color color) noexcept {
     if (n->_M_color != color) n->_M_color = color; // upholds (3)
 }
-/// The child on one side, and on the other.
+/// The child on one side; below, the one on the other side.
 template <bool Left> tree_node*& near_child(tree_node* n) noexcept {
     return Left ? n->_M_left : n->_M_right;
 }
 template <bool Left> tree_node*& far_child(tree_node* n) noexcept { return near_child<!Left>(n); }
 
-/// The child on that side that is deepest there.
+/// The deepest descendant on that side.
 template <bool Left> tree_node* last_on(tree_node* n) noexcept {
     while (near_child<Left>(n) != nullptr) n = near_child<Left>(n);
     return n;
 }
 
-/// Where 'was' hangs, 'now' does.
+/// Puts 'now' in the place of 'was'.
 inline void replace_child(tree_node* was, tree_node* now, tree_node& header) noexcept {
     tree_node* parent = was->_M_parent;
     if (header._M_parent == was) header._M_parent = now;
@@ -53,7 +53,7 @@ inline void replace_child(tree_node* was, tree_node* now, tree_node& header) noe
     if (now != nullptr) now->_M_parent = parent;
 }
 
-/// The far child comes up, 'n' goes down to the near side.
+/// Rotates: the far child moves up, and 'n' moves down to the near side.
 template <bool Left> void rotate_to(tree_node* n, tree_node& header) noexcept {
     tree_node* up = far_child<Left>(n);
     tree_node* between = near_child<Left>(up);
@@ -64,8 +64,8 @@ template <bool Left> void rotate_to(tree_node* n, tree_node& header) noexcept {
     n->_M_parent = up;
 }
 
-/// 'n' and its parent are red, and the parent is the grandparent's child on that side. Returns the
-/// node that may be red under a red one now; the root: there is none.
+/// Requires: 'n' and its parent are red, and the parent is the grandparent's child on that side.
+///           Returns the node that may now be red under a red parent, or the root if no node is.
 template <bool Left> tree_node* mend_red(tree_node* n, tree_node& header) noexcept {
     tree_node* parent = n->_M_parent;
     tree_node* grandparent = parent->_M_parent;
@@ -85,8 +85,9 @@ template <bool Left> tree_node* mend_red(tree_node* n, tree_node& header) noexce
     return header._M_parent;
 }
 
-/// Ways through 'n', which is the parent's child on that side or null there, pass one black node
-/// too few. Returns the node that this holds for now; the root: for none.
+/// Requires: ways through 'n', the parent's child on that side or null there, pass one black node
+///           too few. Returns the node for which this holds now, or the root if it holds for no
+///           node.
 template <bool Left>
 tree_node* mend_black(tree_node* parent, tree_node& header) noexcept {
     tree_node* sibling = far_child<Left>(parent);
@@ -113,9 +114,9 @@ tree_node* mend_black(tree_node* parent, tree_node& header) noexcept {
     return header._M_parent;
 }
 
-/// Takes 'node', which has two children, out of its place; the next one in order has the place and
-/// its colour, and 'node' the next one's colour. Returns the parent of what moved up where that
-/// was.
+/// Takes 'node', which has two children, out of its place. The next node in order gets the place
+/// and the colour, and 'node' the next node's colour. Returns the parent of what moved up in the
+/// next node's old place.
 inline tree_node* put_next_in_place(tree_node* node, tree_node*& moved_up,
                                     tree_node& header) noexcept {
     tree_node* next = last_on<true>(node->_M_right);
@@ -137,7 +138,7 @@ inline tree_node* put_next_in_place(tree_node* node, tree_node*& moved_up,
     return parent;
 }
 
-/// The next node in order to that side of 'n': of the last one, the header.
+/// The next node in order to that side of 'n'; behind the last node, the header.
 template <bool Left> tree_node* neighbour(tree_node* n) noexcept {
     if (near_child<Left>(n) != nullptr) return last_on<!Left>(near_child<Left>(n));
     tree_node* up = n->_M_parent;
@@ -145,8 +146,8 @@ template <bool Left> tree_node* neighbour(tree_node* n) noexcept {
         n = up;
         up = up->_M_parent;
     }
-    // A root without that child has climbed to the header, and past it: they are each other's
-    // parents.
+    // If the root has no such child, the loop has climbed to the header, and past it: they are each
+    // other's parents.
     return near_child<Left>(n) != up ? up : n;
 }
 
@@ -185,7 +186,7 @@ inline _Rb_tree_node_base* _Rb_tree_rebalance_for_erase(_Rb_tree_node_base* cons
     if (node->_M_left != nullptr && node->_M_right != nullptr) {
         parent = put_next_in_place(node, moved_up, header);
     } else {
-        // The first has no left child, the last no right one.
+        // The first node has no left child, the last one no right child.
         if (header._M_left == node)
             header._M_left = moved_up == nullptr ? parent : last_on<true>(moved_up);
         if (header._M_right == node)
@@ -210,7 +211,7 @@ inline const _Rb_tree_node_base* _Rb_tree_increment(const _Rb_tree_node_base* n)
     return hf::detail::neighbour<false>(const_cast<_Rb_tree_node_base*>(n));
 }
 inline _Rb_tree_node_base* _Rb_tree_decrement(_Rb_tree_node_base* n) noexcept {
-    // The header is red and its own grandparent: (1). Before it is the last.
+    // The header is red and its own grandparent: (1). The node before it is the last.
     if (n->_M_color == _S_red && n->_M_parent->_M_parent == n) return n->_M_right;
     return hf::detail::neighbour<true>(n);
 }
@@ -251,7 +252,7 @@ inline void _List_node_base::_M_reverse() noexcept {
         n = next;
     } while (n != this);
 }
-/// Headers, each with the nodes of the other.
+/// Swaps two headers; each gets the other's nodes.
 inline void _List_node_base::swap(_List_node_base& a, _List_node_base& b) noexcept {
     const _List_node_base of_a = a, of_b = b;
     const auto take = [](_List_node_base& header, const _List_node_base& nodes,

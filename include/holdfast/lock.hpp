@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Locks that live in the pool beside the data they guard and that no crash leaves held: the word
+// Locks that live in the pool beside the data they guard. No crash leaves one held: its word
 // carries the number of the open in which it was taken, and counts as free in any other.
 // A zero-filled lock is free. Locks are never logged or flushed.
 //
-// Locking is conservative, strong and strict two-phase (Clobber §2.2): take every lock before the
-// section begins, in one order everywhere (std::scoped_lock does it), release it when the section
-// has returned. To take or release one inside a section ends the process with a message.
+// Locking is conservative, strong and strict two-phase (Clobber §2.2). Take every lock before the
+// section begins, in one order everywhere (std::scoped_lock does it), and release it when the
+// section has returned. Taking or releasing a lock inside a section ends the process with a
+// message.
 #pragma once
 
 #include <atomic>

@@ -16,13 +16,13 @@ struct hf_migration; // the C API's
 
 namespace hf {
 
-/// A pool on its way from one layout to another, as open_options::migrate gets it. What the
-/// function does, it does by failure-atomic functions, or by updates of MOD containers: each is
-/// there after a kill, or not. Cut short it is called again by the next open, and goes on with what
-/// it finds.
+/// A pool on its way from one layout to another, the argument of open_options::migrate. The
+/// function changes the pool by failure-atomic functions, or by updates of MOD containers, so each
+/// change is whole after a kill, or absent. If the function is cut short, the next open calls it
+/// again, and it goes on with what it finds.
 ///
-/// Crash:    the pool has its old layout, and opens for this migration only, until the function has
-///           returned ok: then, at once, the new layout and the new root.
+/// Crash:    until the function has returned ok, the pool has its old layout and opens for this
+///           migration only. Then it gets the new layout and the new root at once.
 /// Threads:  the function may start some, and ends them.
 class migration {
 public:
@@ -32,9 +32,9 @@ public:
     const std::string& from_layout() const noexcept { return from_layout_; }
     std::uint64_t from_hash() const noexcept { return from_hash_; }
 
-    /// The root object of the new layout: zero-filled when it is first asked for, and what earlier
-    /// tries have left there. With ok it takes the place of the old one, which is freed. Not asked
-    /// for, the old one stays.
+    /// The root object of the new layout: zero-filled by the first call, later with what earlier
+    /// tries have left there. When the function returns ok it replaces the old root, which is
+    /// freed. If it was never asked for, the old root stays.
     ///
     /// Ordering: 3 points, the first time.
     /// Errors:   wrong_layout (an earlier try asked for another size), pool_full.
@@ -45,13 +45,14 @@ public:
         if (!found) return found.error();
         return static_cast<T*>(*found);
     }
-    /// A word of the pool, 0 at first, for the function to know how far earlier tries have come
-    /// where the data do not tell: failure-atomic functions store it with what it counts. It ends
-    /// with the migration.
+    /// A word of the pool, 0 at first, in which the function may keep how far earlier tries have
+    /// come if the data do not show it. Failure-atomic functions store it together with what it
+    /// counts. It ends with the migration.
     std::uint64_t* cursor() const noexcept;
 
-    /// For the function to return where it does not know the layout, before it has changed
-    /// anything: the pool keeps that layout, and opens for whom it opened for. wrong_layout.
+    /// The function returns this for a layout that it does not know, before it has changed
+    /// anything. The pool keeps that layout, and still opens for the programs that know it. Returns
+    /// wrong_layout.
     status refuse();
 
     /// For people: a line in the log, at most one a second (hf::set_log).

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Durable map, set, vector, stack and queue of byte strings, for C; what Python's module stands on.
- * Any C11 compiler will do: no plugin, no failure-atomic functions.
+ * Durable map, set, vector, stack and queue of byte strings, for C; Python's module uses them. Any
+ * C11 compiler will do: they need no plugin and no failure-atomic functions.
  *
  *   hf_mod_map *prices;
  *   if (hf_mod_map_open(pool, "prices", &prices) != HF_OK) return puts(hf_error_text()), 1;
@@ -10,19 +10,19 @@
  *   if (hf_mod_map_get(prices, hf_text("apple"), &price) == HF_OK)
  *       printf("%.*s\n", (int)price.bytes, (const char *)price.data);
  *
- * (1) A call that changes something is one failure-atomic section: a crash keeps what was before it
- *     or what is after it. When it fails nothing is changed.
- * (2) Ordering: 1 point a change, durable when the thread's next change or hf_pool_settle() returns;
- *     2 points, durable on return, after ..._set_durability(…, HF_MOD_ON_RETURN). In mode process
- *     a killed process loses neither.
- * (3) Changes of one structure may come from any threads: they wait for each other. Reads of the
- *     structure itself (count, get, …) must not run beside a change of it; reads of a snapshot and
- *     of a cursor may, and see the version that was current when they were made.
- * (4) Bytes that a read of a structure gives are the pool's own memory, not to be changed, and
- *     valid until the structure's next change; those of a snapshot or a cursor until that is
- *     closed. What take and pop give is a copy, valid until the thread's next take or pop.
- * (5) With hf_open_options read_only and shared another process may write: what has to be current is read from a
- *     snapshot; a handle shows the structure as it was when it was first read.
+ * (1) A call that changes something is one failure-atomic section: a crash keeps the state before
+ *     it or the state after it. A call that fails changes nothing.
+ * (2) Ordering: 1 point a change, durable when the thread's next change or hf_pool_settle()
+ *     returns; 2 points, durable on return, after ..._set_durability(…, HF_MOD_ON_RETURN). In mode
+ *     process a killed process loses neither.
+ * (3) Any threads may change one structure: the changes wait for each other. Reads of the structure
+ *     itself (count, get, …) must not run beside a change of it. Reads of a snapshot or a cursor
+ *     may, and see the version that was current when it was made.
+ * (4) Bytes that a read returns are the pool's own memory: do not change them. Those of a structure
+ *     are valid until its next change, those of a snapshot or a cursor until it is closed. What
+ *     take and pop return is a copy, valid until the thread's next take or pop.
+ * (5) With hf_open_options read_only and shared another process may write. A handle then shows the
+ *     structure as it was when the handle was first read; a snapshot shows the current version.
  * (6) The caller closes handles, snapshots and cursors before their pool. */
 #ifndef HOLDFAST_MOD_H
 #define HOLDFAST_MOD_H
@@ -37,7 +37,7 @@
 extern "C" {
 #endif
 
-/* Any bytes, zeros too. 'data' may be null when there are none. */
+/* Any bytes, zeros too. 'data' may be null if 'bytes' is 0. */
 typedef struct hf_bytes {
     const void* data;
     size_t bytes;
@@ -59,14 +59,14 @@ typedef struct hf_mod_vector hf_mod_vector;
 typedef struct hf_mod_stack hf_mod_stack;
 typedef struct hf_mod_queue hf_mod_queue;
 
-/* A version of a structure, readable as long as it is open whatever is changed meanwhile. */
+/* A version of a structure. It stays readable as long as it is open, whatever changes meanwhile. */
 typedef struct hf_mod_map_snapshot hf_mod_map_snapshot;
 typedef struct hf_mod_set_snapshot hf_mod_set_snapshot;
 typedef struct hf_mod_vector_snapshot hf_mod_vector_snapshot;
 typedef struct hf_mod_stack_snapshot hf_mod_stack_snapshot;
 typedef struct hf_mod_queue_snapshot hf_mod_queue_snapshot;
 
-/* Goes through a version, once. It keeps the version readable itself. */
+/* Goes through a version, once, and keeps that version readable. */
 typedef struct hf_mod_cursor hf_mod_cursor;
 
 /* Gives the next element (of a map: its key) and a map's value, and moves on.
@@ -75,8 +75,9 @@ typedef struct hf_mod_cursor hf_mod_cursor;
 hf_status hf_mod_cursor_next(hf_mod_cursor* cursor, hf_bytes* element, hf_bytes* value) HF_NOEXCEPT;
 void hf_mod_cursor_close(hf_mod_cursor* cursor) HF_NOEXCEPT;
 
-/* Follows every reference of every structure, and compares what it reaches with the memory known to
- * be in use, with who shares what, and with the structures' counts. Changes of any thread wait.
+/* Follows every reference of every structure. Compares what it reaches with the memory known to be
+ * in use, with the counts of shared nodes, and with the structures' counts. Changes of any thread
+ * wait.
  *
  * Cost:   reads every node once.
  * Errors: HF_CORRUPT, and hf_error_text() has the place; HF_MISSING_ENGINE: a kind of structure
@@ -85,19 +86,19 @@ hf_status hf_mod_verify(hf_pool* pool) HF_NOEXCEPT;
 
 /* ---- Structures. For each:
  *
- * open:     gives the structure of this name in the pool, made empty if there is none. One name is
- *           one structure, however often it is opened.
- *           Errors: HF_WRONG_LAYOUT when the name has something else, HF_BAD_ARGUMENT (names have 1
- *                   to 63 bytes), HF_POOL_FULL, HF_LIMIT_REACHED.
+ * open:     gives the structure of this name in the pool; makes an empty one if the name is new.
+ *           One name is one structure, however often it is opened.
+ *           Errors: HF_WRONG_LAYOUT when the name belongs to something else, HF_BAD_ARGUMENT
+ *                   (names have 1 to 63 bytes), HF_POOL_FULL, HF_LIMIT_REACHED.
  * close:    closes the handle. Null does nothing.
  * snapshot: gives the current version. Never waits; one may be taken beside a change.
- *           Errors: HF_POOL_FULL when memory of the process is short.
+ *           Errors: HF_POOL_FULL when the process has no memory left.
  * iterate:  gives a cursor through the current version, or the snapshot's. Never waits.
  * clear:    leaves nothing. Cost: O(1); memory is reclaimed later.
  *
  * A change may fail with HF_POOL_FULL (no room, or longer than 1 GiB), HF_PERMISSION (the pool was
- * opened to be read only), HF_IN_USE (a child of fork() has no part in its parent's pool) and
- * HF_CORRUPT (a structure of the pool is damaged: none can be changed). Nothing is changed then. */
+ * opened read-only), HF_IN_USE (a child of fork() cannot use its parent's pool) and HF_CORRUPT (a
+ * structure of the pool is damaged: none can be changed). It changes nothing then. */
 
 /* ---- Map: byte strings under byte strings; no order. */
 
@@ -110,7 +111,7 @@ uint64_t hf_mod_map_count(const hf_mod_map* map) HF_NOEXCEPT;
 hf_status hf_mod_map_get(const hf_mod_map* map, hf_bytes key, hf_bytes* value) HF_NOEXCEPT;
 hf_status hf_mod_map_iterate(const hf_mod_map* map, hf_mod_cursor** cursor) HF_NOEXCEPT;
 
-/* Inserts 'key', or gives it another value. '*inserted', which may be null: whether it was new. */
+/* Inserts 'key', or replaces its value. '*inserted', which may be null: whether the key was new. */
 hf_status hf_mod_map_put(hf_mod_map* map, hf_bytes key, hf_bytes value, int* inserted) HF_NOEXCEPT;
 /* Inserts 'key' unless it is there. */
 hf_status hf_mod_map_insert(hf_mod_map* map, hf_bytes key, hf_bytes value,
@@ -151,7 +152,7 @@ uint64_t hf_mod_set_count(const hf_mod_set* set) HF_NOEXCEPT;
 hf_status hf_mod_set_find(const hf_mod_set* set, hf_bytes element) HF_NOEXCEPT;
 hf_status hf_mod_set_iterate(const hf_mod_set* set, hf_mod_cursor** cursor) HF_NOEXCEPT;
 
-/* '*inserted', which may be null: whether it was new. */
+/* '*inserted', which may be null: whether the element was new. */
 hf_status hf_mod_set_insert(hf_mod_set* set, hf_bytes element, int* inserted) HF_NOEXCEPT;
 /* Errors: HF_NOT_FOUND. */
 hf_status hf_mod_set_erase(hf_mod_set* set, hf_bytes element) HF_NOEXCEPT;
@@ -189,12 +190,12 @@ hf_status hf_mod_vector_iterate(const hf_mod_vector* vector, hf_mod_cursor** cur
 /* Errors: HF_NOT_FOUND past the end. */
 hf_status hf_mod_vector_set(hf_mod_vector* vector, uint64_t index, hf_bytes element) HF_NOEXCEPT;
 hf_status hf_mod_vector_push(hf_mod_vector* vector, hf_bytes element) HF_NOEXCEPT;
-/* Takes the last away and gives a copy of it (4), which may be null.
+/* Removes the last element and gives a copy of it (4), which may be null.
  *
- * Errors: HF_NOT_FOUND when there is none. */
+ * Errors: HF_NOT_FOUND if the vector is empty. */
 hf_status hf_mod_vector_pop(hf_mod_vector* vector, hf_bytes* element) HF_NOEXCEPT;
 hf_status hf_mod_vector_clear(hf_mod_vector* vector) HF_NOEXCEPT;
-/* Puts 'elements' where 'removed_count' of them were, from 'index' on: inserts, erases, appends and
+/* Replaces 'removed_count' elements, from 'index' on, by 'elements': inserts, erases, appends and
  * replaces, in one failure-atomic section.
  *
  * Ordering: 1 point for all of them (2).
@@ -226,7 +227,7 @@ void hf_mod_stack_close(hf_mod_stack* stack) HF_NOEXCEPT;
 void hf_mod_stack_set_durability(hf_mod_stack* stack, enum hf_mod_durability wanted) HF_NOEXCEPT;
 
 uint64_t hf_mod_stack_count(const hf_mod_stack* stack) HF_NOEXCEPT;
-/* Errors: HF_NOT_FOUND when there is none. */
+/* Errors: HF_NOT_FOUND if the stack is empty. */
 hf_status hf_mod_stack_peek(const hf_mod_stack* stack, hf_bytes* element) HF_NOEXCEPT;
 hf_status hf_mod_stack_iterate(const hf_mod_stack* stack, hf_mod_cursor** cursor) HF_NOEXCEPT;
 
@@ -236,9 +237,9 @@ hf_status hf_mod_stack_push(hf_mod_stack* stack, hf_bytes element) HF_NOEXCEPT;
  * Ordering: 1 point for all of them (2). */
 hf_status hf_mod_stack_push_all(hf_mod_stack* stack, const hf_bytes* elements,
                                 size_t element_count) HF_NOEXCEPT;
-/* Takes the top away and gives a copy of it (4), which may be null.
+/* Removes the top element and gives a copy of it (4), which may be null.
  *
- * Errors: HF_NOT_FOUND when there is none. */
+ * Errors: HF_NOT_FOUND if the stack is empty. */
 hf_status hf_mod_stack_pop(hf_mod_stack* stack, hf_bytes* element) HF_NOEXCEPT;
 hf_status hf_mod_stack_clear(hf_mod_stack* stack) HF_NOEXCEPT;
 
@@ -258,7 +259,7 @@ void hf_mod_queue_close(hf_mod_queue* queue) HF_NOEXCEPT;
 void hf_mod_queue_set_durability(hf_mod_queue* queue, enum hf_mod_durability wanted) HF_NOEXCEPT;
 
 uint64_t hf_mod_queue_count(const hf_mod_queue* queue) HF_NOEXCEPT;
-/* Errors: HF_NOT_FOUND when there is none. */
+/* Errors: HF_NOT_FOUND if the queue is empty. */
 hf_status hf_mod_queue_peek(const hf_mod_queue* queue, hf_bytes* element) HF_NOEXCEPT;
 hf_status hf_mod_queue_iterate(const hf_mod_queue* queue, hf_mod_cursor** cursor) HF_NOEXCEPT;
 
@@ -268,9 +269,9 @@ hf_status hf_mod_queue_push(hf_mod_queue* queue, hf_bytes element) HF_NOEXCEPT;
  * Ordering: 1 point for all of them (2). */
 hf_status hf_mod_queue_push_all(hf_mod_queue* queue, const hf_bytes* elements,
                                 size_t element_count) HF_NOEXCEPT;
-/* Takes the front away and gives a copy of it (4), which may be null.
+/* Removes the front element and gives a copy of it (4), which may be null.
  *
- * Errors: HF_NOT_FOUND when there is none. */
+ * Errors: HF_NOT_FOUND if the queue is empty. */
 hf_status hf_mod_queue_pop(hf_mod_queue* queue, hf_bytes* element) HF_NOEXCEPT;
 hf_status hf_mod_queue_clear(hf_mod_queue* queue) HF_NOEXCEPT;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Values that open_options and the engines' own options take (holdfast/pool.hpp).
+// Values of open_options and of the engines' own options (holdfast/pool.hpp).
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@ enum class mode : std::uint8_t { process, pmem, power };
 std::string_view name(mode m) noexcept;
 
 /// When a section, or an update of a MOD structure, survives a power failure. A kill takes nothing
-/// that has returned, but in mode power, where an update of a MOD structure that waits for the next
-/// one goes with the process.
+/// that has returned. Exception: in mode power a kill loses an update of a MOD structure that waits
+/// for the thread's next one.
 enum class durability : std::uint8_t {
     by_next_section, // when the thread's next one returns, or hf::settle(pool), or the pool is closed
     on_return,
@@ -24,8 +24,8 @@ enum class durability : std::uint8_t {
 
 enum class create : std::uint8_t { if_missing, never, always_new };
 
-/// Where a pool is mapped. Elsewhere than at its canonical address it may be touched by code built
-/// relocatable only (holdfast_relocatable); docs/internals/relocation.md.
+/// Where a pool is mapped. When it is not at its canonical address, only code built relocatable may
+/// touch it (holdfast_relocatable); docs/internals/relocation.md.
 enum class relocation : std::uint8_t {
     never,    // at the canonical address, or not at all
     if_taken, // elsewhere when that is taken, or when a crash left the pool open elsewhere
@@ -33,8 +33,8 @@ enum class relocation : std::uint8_t {
 };
 
 class engine;
-/// An engine with its options, as open_options::engines takes it: clobber::engine(),
-/// undo::engine({…}) … A pool that was opened with it keeps it.
+/// An engine with its options, an element of open_options::engines: clobber::engine(),
+/// undo::engine({…}) … A pool that was opened with it keeps it alive.
 using engine_ptr = std::shared_ptr<const engine>;
 
 } // namespace hf

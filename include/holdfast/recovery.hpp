@@ -11,8 +11,8 @@
 namespace hf {
 
 /// What an engine does with its unfinished sections (docs/internals/recovery.md). Pools recover
-/// engines in this order of their verbs: what rolls back or replays first, what runs a program's
-/// functions after it.
+/// engines in the order of their verbs: engines that roll back or replay come before those that run
+/// a program's functions.
 enum class recovery_verb : std::uint8_t { discard, roll_back, replay, re_execute, resume };
 inline constexpr std::size_t recovery_verbs = 5;
 
@@ -22,8 +22,8 @@ enum class recovery_policy : std::uint8_t {
     roll_back, // gone, whichever engine it ran on; needs no function of this build
 };
 
-/// What recovery did with the sections of one engine. One may be ended by another verb than the
-/// engine's own: rolled back by the policy or for want of room, discarded because it had stored
+/// What recovery did with the sections of one engine. A section may end by another verb than its
+/// engine's own: rolled back by the policy or for want of room, or discarded because it had stored
 /// nothing in place yet.
 struct engine_recovery {
     const char* engine = "";
@@ -36,7 +36,7 @@ struct engine_recovery {
 };
 
 struct recovery_report {
-    // Of all engines together.
+    // Sums over all engines.
     std::uint32_t sections_pending = 0;
     std::uint32_t re_executed = 0;
     std::uint32_t replayed = 0;

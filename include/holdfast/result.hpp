@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Operating errors are values: every call that can meet a missing, full, foreign or damaged file
-// returns a result<T>, whose status says what was expected and what was found.
+// Operating errors are values. Every call that can meet a missing, full, foreign or damaged file
+// returns a result<T>; its status says what was expected and what was found.
 #pragma once
 
 #include <cstdint>
@@ -41,7 +41,7 @@ enum class errc : std::uint8_t {
 /// Short stable name of a code, e.g. "wrong_layout".
 std::string_view name(errc code) noexcept;
 
-/// What went wrong, where, and what was expected and found. Empty text fields do not apply.
+/// An error: its code, its place, and what was expected and found. Empty text fields do not apply.
 class [[nodiscard]] status {
 public:
     status() noexcept = default;
@@ -57,9 +57,8 @@ private:
     std::string what_;
 };
 
-/// A T, or the status that says why there is none. Own type, so that libraries and users compiled
-/// at different language standards agree on its layout (docs/internals/design.md: not
-/// std::expected).
+/// A T, or the status that says why there is no T. Not std::expected: libraries and users compiled
+/// at different language standards must agree on its layout (docs/internals/design.md).
 template <class T> class [[nodiscard]] result {
 public:
     result(T value) : held_(std::in_place_index<0>, std::move(value)) {}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Selective logging: undo, but not of stores whose old bytes nobody needs. The program says so
-// (holdfast/author/selective.hpp).
+// Selective logging: undo, without a log of stores whose old bytes nobody needs. The program marks
+// those stores (holdfast/author/selective.hpp).
 //
 // Ordering: words stored that are logged (first store each), + 2 at the commit.
 // Source:   SLPMT, sections II and IV; docs/guide/selective-logging.md.
@@ -18,12 +18,12 @@ class pool;
 namespace selective {
 
 struct options {
-    /// Computes again what sections store lazily (hf::lazy), from the rest of what is in the pool;
-    /// the lazy bytes may hold anything. open() calls it when all sections are recovered, after
-    /// every end but a clean close; what it stores, it stores by failure-atomic functions of this
-    /// engine, or persists (hf::persist). Cut short it is called again by the next open. Pools are
-    /// not opened without it that had it when a crash left them open. Null: lazy stores are stores
-    /// like any other.
+    /// Computes again what sections store lazily (hf::lazy), from the rest of the pool; the lazy
+    /// bytes may hold anything. open() calls it when all sections are recovered, after every end
+    /// but a clean close. It stores by failure-atomic functions of this engine, or persists its
+    /// stores (hf::persist). If it is cut short, the next open calls it again. If a pool had it
+    /// when a crash left the pool open, open refuses that pool without it. Null: lazy stores are
+    /// stores like any other.
     std::function<void(pool&)> rebuild = {};
 };
 

@@ -15,16 +15,17 @@
 //     auto total = r->call<&row::sum>();   // from here on the calls above survive; runs them; sums
 //
 // An object works in volatile memory. The pool holds a log of the calls that change it, and two
-// copies of it, one whole while the other is written. After a crash an object is its whole copy,
-// and the calls of committed groups behind it made again in their order.
+// copies of it; one copy stays whole while the other is written. Recovery takes the whole copy and
+// makes the calls of committed groups behind it again, in their order.
 //
-// (1) Calls of one object are made one at a time, in the order in which they were logged; calls
-//     with different hints perhaps side by side, because they say that nobody can tell.
-// (2) A group is every call logged since the last one was committed, by whichever thread. It
-//     survives wholly or not at all, and no group without those before it.
-// (3) What a logged function does depends on the object and its arguments alone: recovery calls it
-//     again.
-// (4) Functions are called again by name: their class's and their own, their class's version and
+// (1) The calls of one object are made one at a time, in the order in which they were logged. Calls
+//     with different hints may be made side by side: their hints say that their order has no
+//     effect.
+// (2) A group is every call logged since the last commit, by any thread. It survives wholly or not
+//     at all, and only together with all groups before it.
+// (3) What a logged function does depends on the object and its arguments alone, because recovery
+//     calls it again.
+// (4) Recovery finds functions by name: their class's and their own, their class's version and
 //     size, their parameters' kinds and sizes, and a version. A build that has no such function
 //     refuses the pool.
 #pragma once
@@ -50,44 +51,44 @@
 
 namespace hf::simpo {
 
-/// Given to pool::open.
+/// For open_options::engines.
 engine_ptr engine() noexcept;
 
-/// What a persistent class calls itself, as its static member 'simpo_class'.
+/// The name and version of a persistent class, as its static member 'simpo_class'.
 struct class_name {
     const char*
         text; // 1 to 63 bytes; of no other class of the program, nor of another instantiation
-    std::uint32_t version; // changed with what its members mean
+    std::uint32_t version; // change it whenever the meaning of the members changes
 };
 
-/// Changed when a function comes to do something else, by specialising it:
+/// Change a function's version when the function comes to do something else, by specialising this:
 ///     template <> inline constexpr std::uint16_t hf::simpo::function_version<&row::add> = 2;
 template <auto Function> inline constexpr std::uint16_t function_version = 1;
 
-/// What creation fixes for an object.
+/// Properties that an object keeps from its creation.
 struct object_options {
-    /// Its log: rounded up to a power of two from 1 KiB to 1 GiB. A log that is half full makes the
-    /// next checkpoint.
+    /// Size of its log: rounded up to a power of two from 1 KiB to 1 GiB. When the log is half
+    /// full, the object makes a checkpoint.
     std::uint64_t log_bytes = 64ULL << 10;
-    /// Callers that it knows at a time, whose calls are made once however often they are repeated
-    /// (holdfast/simpo/caller.hpp); at most 65 535.
+    /// How many callers the object can know at a time, at most 65 535: their calls are made once,
+    /// however often they are repeated (holdfast/simpo/caller.hpp).
     std::uint32_t callers = 0;
-    /// Results that it keeps of each: at most 2^24 of at most 512 bytes. All of them are part of
-    /// the object.
+    /// Results that it keeps of each caller: at most 2^24, of at most 512 bytes. All of them are
+    /// part of the object.
     std::uint32_t results = 1, result_bytes = 8;
 };
 
-/// What a deferred call is about, a row or a part: 1 to 65 535; 0, about all. At most 16 are made
+/// What a deferred call is about, a row or a part: 1 to 65 535; 0: about all. At most 16 are made
 /// side by side.
 struct hint {
     std::uint16_t of;
 };
 
-/// Words of 8 bytes that the arguments of one call may take; each begins at one.
+/// Words of 8 bytes that the arguments of one call may take; each argument begins at a word.
 inline constexpr std::size_t argument_words_max = 60;
 
-/// Which call, for those that may be repeated: a number of its caller, greater than those of the
-/// calls before.
+/// Identifies a call that may be repeated: a number of its caller, greater than those of the
+/// caller's earlier calls.
 struct operation {
     std::uint64_t caller, number;
 };
@@ -118,7 +119,7 @@ template <class T> inline constexpr bool holds_address<std::reference_wrapper<T>
 template <class P> inline constexpr bool changes_its_argument =
     std::is_lvalue_reference_v<P> && !std::is_const_v<std::remove_reference_t<P>>;
 
-/// One letter for what a parameter is, which its schema has beside its size.
+/// One letter for a parameter's kind, which its schema has beside its size.
 template <class P>
 inline constexpr char kind_of = std::is_floating_point_v<P>                    ? 'f'
                                 : std::is_same_v<P, bool>                      ? 'b'
@@ -188,22 +189,21 @@ struct function {
     std::string_view text;
     void (*run)(void* object, const std::uint64_t* arguments) noexcept;
     const std::type_info* type = nullptr; // of the class; null: this file is built without
-    const std::type_info* self = nullptr; // of which<F>; null: likewise
-    /// The same as 'run', and leaves the result there, zeros behind it. Null: a result is not
-    /// bytes.
+    const std::type_info* self = nullptr; // which<F>; null: likewise
+    /// As 'run', and leaves the result there, zeros behind it. Null: the result is not plain bytes.
     void (*answer)(void* object, const std::uint64_t* arguments,
                    std::uint64_t* result) noexcept = nullptr;
     std::uint16_t result_words = 0;
-    // Of its class, as this build has it.
+    // The class's values in this build.
     std::uint32_t class_version = 0;
     std::uint64_t object_bytes = 0;
 };
 template <auto F> struct which {};
 /// Ends the process with a message when another class, or another base or instantiation of the same
-/// one, has a function of the same name, schema and version: recovery could not tell which of them
+/// one, has a function of the same name, schema and version: recovery could not know which of them
 /// was called.
 void add_function(const function* f) noexcept;
-/// Its library is being unloaded.
+/// The function's library is being unloaded.
 void remove_function(const function* f) noexcept;
 class registration {
 public:
@@ -223,7 +223,7 @@ template <class T> constexpr const std::type_info* type_of() {
 #endif
 }
 
-/// Words of a result that can be kept; nothing, where it cannot.
+/// Words of a result that can be kept; nothing if the result cannot be kept.
 template <class R> constexpr std::optional<std::uint16_t> result_words() {
     if constexpr (std::is_void_v<R>) return std::uint16_t{0};
     else if constexpr (std::is_trivially_copyable_v<R> && !holds_address<R> &&
@@ -266,7 +266,7 @@ template <class T, auto F> struct registered {
     static inline const registration done{&entry};
 };
 
-/// What a class's objects must have in common.
+/// Properties that a class's objects have in common.
 struct class_shape {
     const char* text;
     std::uint32_t version;
@@ -280,7 +280,7 @@ result<core*> create(pool& in, std::string_view name, const class_shape& what,
 result<core*> find(pool& in, std::string_view name, const class_shape& what);
 status destroy(pool& in, std::string_view name, const class_shape& what);
 void defer(core& on, const function& f, const std::uint64_t* arguments, std::uint16_t hint);
-/// 'f' is logged, or, where it is null, nothing but the end of the group; then 'run' is called.
+/// Logs 'f', or, if it is null, only the end of the group; then calls 'run'.
 void call(core& on, const function* f, const std::uint64_t* arguments, body run, void* context);
 void sync(core& on);
 void checkpoint(core& on);
@@ -288,25 +288,25 @@ status add_caller(core& on, std::uint64_t id);
 status dismiss(core& on, std::uint64_t id);
 result<std::uint64_t> last_of(core& on, std::uint64_t id);
 void defer_once(core& on, const function& f, operation which, const std::uint64_t* arguments);
-/// 'result' has f.result_words. 'all': a call whose result has no place beside those before it is
-/// refused.
+/// 'result' has f.result_words. 'all': refuses a call whose result has no place beside the earlier
+/// ones.
 status call_once(core& on, const function& f, operation which, const std::uint64_t* arguments,
                  bool all, std::uint64_t* result);
 
 } // namespace detail
 
-/// Whose objects can be persistent.
+/// A class whose objects can be persistent.
 template <class T>
 concept persistent_class = std::is_trivially_copyable_v<T> && alignof(T) <= 64 && requires {
     { T::simpo_class } -> std::convertible_to<class_name>;
 };
 
-/// A handle on an object of a pool; copies are handles on the same one. Valid until the pool is
+/// A handle on an object of a pool; copies are handles on the same object. Valid until the pool is
 /// closed or the object destroyed.
 ///
-/// Threads:  any, at once. Functions of one object never run side by side, but for what
-///           defer_beside is told.
-/// Requires: no function of an object uses a handle on it.
+/// Requires: no function of an object uses a handle on that object.
+/// Threads:  any, at once. Functions of one object never run side by side, except those of calls
+///           that defer_beside has logged with different hints.
 /// Source:   SIMPO §3.1. Differs: src/simpo/README.md.
 template <class T> class object {
     static_assert(
@@ -318,14 +318,14 @@ template <class T> class object {
                   "simpo_class{\"row\", 1}; and is aligned to 64 bytes at most");
 
 public:
-    /// Makes an object of this name, T(args...).
+    /// Creates an object of this name, as T(args...).
     ///
     /// Ordering: 3 points; durable on return.
     /// Crash:    there is no such object, or the whole of it.
     /// Errors:   exists, pool_full, limit_reached, bad_argument (names have 1 to 63 bytes;
     ///           log_bytes), permission (the pool is open read-only), missing_engine, in_use (a
-    ///           child of the process that opened the pool). Where others make room
-    ///           (simpo/swap.hpp), what keeps them from it.
+    ///           child of the process that opened the pool). Where other objects can make room
+    ///           (simpo/swap.hpp): what kept them from it.
     template <class... Args>
         requires std::is_constructible_v<T, const Args&...>
     static result<object> create(pool& in, std::string_view name, const Args&... args) {
@@ -339,13 +339,15 @@ public:
         return handle(detail::create(in, name, shape, how, invoke<decltype(construct)>,
                                      const_cast<void*>(static_cast<const void*>(&construct))));
     }
-    /// Errors: not_found; wrong_layout: the object's class, its version or its size is another one;
-    ///         missing_engine, in_use. Of one that is swapped out (simpo/swap.hpp) why it cannot
+    /// The object of this name.
+    ///
+    /// Errors: not_found; wrong_layout: the object has another class, version or size;
+    ///         missing_engine, in_use. If the object is swapped out (simpo/swap.hpp), why it cannot
     ///         come back: bad_argument, io_error, corrupt, pool_full.
     static result<object> find(pool& in, std::string_view name) {
         return handle(detail::find(in, name, shape));
     }
-    /// Ends the object; its memory is free again.
+    /// Ends the object and frees its memory.
     ///
     /// Requires: nobody uses a handle on it any more.
     /// Ordering: 2 points.
@@ -355,23 +357,23 @@ public:
         return detail::destroy(in, name, shape);
     }
 
-    /// Logs a call of F, a member function that returns nothing. It is made before any later call
-    /// of the object.
+    /// Logs a call of F, a member function that returns nothing. The call is made before any later
+    /// call of the object.
     ///
-    /// Cost:     one record of 64 bytes, or more where the arguments take more than four words.
-    /// Ordering: 0 points. When the log has no room the caller ends the group and makes the next
+    /// Cost:     one record of 64 bytes, or more if the arguments take more than four words.
+    /// Ordering: 0 points. If the log has no room, the caller ends the group and makes the next
     ///           checkpoint.
-    /// Crash:    lost, unless its group was committed since.
-    /// Errors:   none: on a pool that is open read-only, or in a child of the process that opened
+    /// Crash:    lost, unless its group has been committed.
+    /// Errors:   none. On a pool that is open read-only, or in a child of the process that opened
     ///           it, the process ends with a message.
     /// Source:   SIMPO Fig. 4b.
     template <auto F, class... Args> void defer(Args&&... args) {
         log_deferred<F>(hint{0}, std::forward<Args>(args)...);
     }
-    /// The same of a call that has nothing in common with calls of other hints: it may be made at
-    /// the same time as they are, by threads that wait for the object, but not before calls of its
-    /// own hint, or of defer, that were logged before it. Hints are not kept: recovery makes all
-    /// calls in their order.
+    /// As defer, for a call that has nothing in common with calls of other hints. Threads that wait
+    /// for the object may make it at the same time as those. It waits for earlier calls of its own
+    /// hint, and for earlier calls of defer. Hints are not kept: recovery makes all calls in their
+    /// order.
     ///
     /// Requires: no two calls of different hints touch the same member, unless both only read it.
     /// Source:   SIMPO §3.1.2, concurrency boosting. Differs: src/simpo/README.md.
@@ -379,15 +381,15 @@ public:
         log_deferred<F>(beside, std::forward<Args>(args)...);
     }
 
-    /// Commits the group, makes its calls, calls F, and returns what F returns. A const F is not
-    /// logged, may take anything, and waits for nothing if no call is pending.
+    /// Commits the group, makes its calls, then calls F and returns what F returns. A const F is
+    /// not logged, may take any arguments, and waits for nothing if no call is pending.
     ///
     /// Cost:     flushes the lines of the group's records.
-    /// Ordering: 1 point; a const F without a group 0. A checkpoint, each time half the log is
+    /// Ordering: 1 point; 0 for a const F without a group. A checkpoint, each time half the log is
     ///           full, has 2.
-    /// Crash:    all of the group, this call included, or nothing of it; durable on return.
+    /// Crash:    all of the group, this call included, or none of it; durable on return.
     /// Errors:   as defer.
-    /// Source:   SIMPO Fig. 4c. Differs: one point, as records carry checksums; F runs alone.
+    /// Source:   SIMPO Fig. 4c. Differs: one point, because records carry checksums; F runs alone.
     template <auto F, class... Args> auto call(Args&&... args) {
         using traits = detail::member_function<decltype(F)>;
         using returns = typename traits::returns;
@@ -411,8 +413,8 @@ public:
         }
     }
 
-    /// Commits the group and makes its calls. Ordering: 1 point; 0 if no call is pending. SIMPO's
-    /// empty instant.
+    /// Commits the group and makes its calls. SIMPO's empty instant. Ordering: 1 point; 0 if no
+    /// call is pending.
     void sync() { detail::sync(*core_); }
     /// As sync; then makes the object itself durable, so that recovery makes no call again.
     /// Ordering: 2 more.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Numbers of bytes, as options of a pool are given them: 64_MiB.
+// Literals for numbers of bytes in a pool's options: 64_MiB.
 #pragma once
 
 #include <cstdint>

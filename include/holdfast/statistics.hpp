@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What a pool is doing, in numbers, for whoever watches it.
+// What a pool is doing, in numbers, for monitoring.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,8 @@ struct block_class {
 };
 
 struct statistics {
-    // Work of this process, on all its pools, since it began. Work of the moment may be missing.
+    // Work of this process, on all its pools, since it began. Events of this very moment may be
+    // missing.
     std::uint64_t sections = 0; // committed, MOD's updates included
     std::uint64_t ordering_points =
         0; // fences that were waited for; in process mode, where one would stand
@@ -28,7 +29,7 @@ struct statistics {
     std::uint64_t pm_bytes = 0; // stored to pools
 
     // This pool's space.
-    std::uint64_t size_bytes = 0;     // what the pool has of its file
+    std::uint64_t size_bytes = 0;     // the pool's part of its file
     std::uint64_t max_bytes = 0;      // what it may grow to
     std::uint64_t used_bytes = 0;     // in allocated blocks
     std::uint64_t free_bytes = 0;     // in the heap, and in no block: of any size, or of one only
@@ -42,15 +43,17 @@ struct statistics {
     double open_ms = 0;
 };
 
-/// Cost:     reads the heap's tables, a 128th of the pool; nobody waits for it.
-/// Threads:  any; while others allocate, the blocks of that moment may be counted or not.
+/// What the pool is doing now.
+///
+/// Cost:     reads the heap's tables, a 128th of the pool; no thread waits for it.
 /// Errors:   throws std::bad_alloc.
+/// Threads:  any; blocks that others allocate meanwhile may be counted or not.
 statistics statistics_of(const pool& of);
 
 /// What has happened to the name of the pool's file since it was opened: the file was removed or
-/// renamed, or another one has the name. Empty: the name leads to it. The program goes on working
-/// with the file that it has; the log (stderr, <holdfast/log.hpp>) says it as well, when the pool
-/// grows and when it is closed.
+/// renamed, or another file has the name. Empty: the name still leads to the file. The program goes
+/// on working with the file that it has. The log (stderr, <holdfast/log.hpp>) says it as well, when
+/// the pool grows and when it is closed.
 ///
 /// Errors:   throws std::bad_alloc.
 std::string misplaced(const pool& of);

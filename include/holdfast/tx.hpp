@@ -2,18 +2,17 @@
 //
 // A section written where it is used: hf::tx(pool, [=] { … }).
 //
-// (1) The closure is the section's record: its bytes are logged when it begins, and recovery calls
-// a
-//     copy of them. So it captures by value, and is trivially copyable.
+// (1) The closure is the section's record. Its bytes are logged when the section begins, and
+//     recovery calls a copy of them. So it captures by value, and is trivially copyable.
 // (2) A pointer that it captures leads into the pool, or is read through hf::vlog_preserve only.
-//     The compiler refuses closures that hold the address of a local or global variable where it
-//     sees that; what is left, a section that begins with a pointer elsewhere stops the process.
-//     Engine redo, which calls nothing again, allows both: [&] is fine there.
-// (3) It may be left by an exception with engine redo only: the section has then not happened.
-//     Elsewhere the compiler refuses what throws inside.
+//     The compiler refuses a closure in which it sees the address of a local or global variable. A
+//     section that begins with any other pointer to elsewhere stops the process. Engine redo, which
+//     calls nothing again, allows both: there [&] is fine.
+// (3) An exception may leave it with engine redo only, and rolls the section back. With other
+//     engines the compiler refuses a closure that throws.
 //
-// A lambda has no name of its own. In the log it is told by the function it is written in and its
-// place among that function's lambdas; a closure that has changed since is not re-executed.
+// A lambda has no name of its own. The log identifies it by the function that contains it and its
+// place among that function's lambdas. A closure that has changed since is not re-executed.
 #pragma once
 
 #include <holdfast/abi/holdfast_abi.h>
@@ -35,8 +34,8 @@ namespace detail {
 const void* base_of(const pool& of) noexcept;
 inline const void* base_of(const hf_pool* of) noexcept { return hf_pool_base(of); }
 
-/// A closure as it is passed: always in memory. In registers its pointers could not be told apart
-/// in unoptimised code.
+/// A closure as it is passed: always in memory. In registers, unoptimised code would not show which
+/// of its words are pointers.
 template <class F, bool InRegisters = (sizeof(F) <= 16)> struct recorded {
     F closure;
 };
@@ -70,16 +69,17 @@ run_in(const Pool& in, const F& section) noexcept(std::is_nothrow_invocable_v<F&
 
 } // namespace detail
 
-/// Runs 'section' as a failure-atomic section of the pool 'in': everything that it changes there
-/// survives a crash, or nothing. Returns what it returns.
+/// Runs 'section' as a failure-atomic section of the pool 'in': all of its changes there survive a
+/// crash, or none. Returns what 'section' returns.
 ///
-/// Requires: its locks are held; not called in a section (call the function itself there).
+/// Requires: the section's locks are held; not called in a section (there, call the function
+///           itself).
 /// Ordering: as a txfunc that does the same.
-/// Crash:    engine clobber: completed by the next open, if anything was stored in place; engine
-///           undo: rolled back; engine redo: all of it or nothing.
-/// Errors:   engine redo passes on what the closure throws, and throws std::bad_alloc where the
-///           pool has no room for the section's log: nothing has changed then. In a closure that is
-///           noexcept that ends the process.
+/// Crash:    engine clobber: the next open completes it if it had stored anything in place. Engine
+///           undo: rolled back. Engine redo: all of it or nothing.
+/// Errors:   engine redo passes on what the closure throws, and throws std::bad_alloc when the pool
+///           has no room for the section's log. Nothing has changed then. If the closure is
+///           noexcept, such an exception ends the process.
 template <class F>
 [[gnu::always_inline]] inline auto tx(const pool& in,
                                       const F& section) noexcept(std::is_nothrow_invocable_v<F&>) {

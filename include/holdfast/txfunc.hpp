@@ -2,13 +2,13 @@
 //
 // Marking failure-atomic functions. The build chooses the engine (CMake: holdfast_instrument(target
 // ENGINE clobber), or the holdfast-clang++ wrapper); the source does not change. Engine "none"
-// means plain functions, no failure atomicity; a plugin that was forgotten is told by mark.h.
+// means plain functions without failure atomicity; mark.h detects a build that forgot the plugin.
 //
-// With engine redo a txfunc may be left by an exception, or call hf::abort_section: it has then not
-// happened. With the others it is noexcept, and with clobber, which runs it again after a crash,
-// deterministic. It touches volatile memory only through its own locals and
-// vlog_preserve, and is called with its locks held (strong strict two-phase locking, Clobber §2.2).
-// Every section works on one pool.
+// With engine redo an exception may leave a txfunc, and it may call hf::abort_section: both roll it
+// back. With the other engines it is noexcept. With clobber, which runs it again after a crash, it
+// is also deterministic. It touches volatile memory only through its own locals and vlog_preserve.
+// Its caller holds its locks (strong strict two-phase locking, Clobber §2.2). Every section works
+// on one pool.
 #pragma once
 
 #include <holdfast/author/mark.h>
@@ -29,9 +29,9 @@ extern "C" void hf_abort_section(void) noexcept;
 
 namespace hf {
 
-/// Records 'count' objects of volatile memory, which the txfunc reads, in the v_log; returns where
-/// to read them: a copy that stays as it is until the section ends, whatever becomes of the
-/// original, and that has the same bytes when the section is re-executed.
+/// Records 'count' objects of volatile memory, which the txfunc reads, in the v_log. Returns where
+/// to read them: a copy that does not change until the section ends, and that has the same bytes
+/// when the section is re-executed.
 ///
 /// Requires: called in a txfunc before its first store to PM.
 /// Ordering: 0 points of its own; travels with the section's first fence.
@@ -42,21 +42,21 @@ template <class T> const T* vlog_preserve(const T* volatile_objects,
     return static_cast<const T*>(hf_vlog_preserve(volatile_objects, count * sizeof(T)));
 }
 
-/// Takes the open section back: it runs on to its end, where it sees what it stores as before, and
-/// then what it has stored in the pool, allocated, adopted and freed is as if it had never begun.
-/// Its function returns to the caller what it returns; volatile memory stays as the section left
-/// it. In a function that joined a section this is the section that it joined.
+/// Dooms the open section: it runs on to its end, and sees what it stores as before. Then it leaves
+/// no trace in the pool: what it has stored, allocated, adopted and freed is taken back. Its
+/// function returns its value to the caller; volatile memory stays as the section left it. A
+/// function that joined an open section dooms that section.
 ///
-/// An exception that leaves a section does the same, and goes on to the caller. One that is caught
-/// inside takes nothing back.
+/// An exception that leaves a section takes it back likewise, and goes on to the caller. An
+/// exception that is caught inside takes nothing back.
 ///
-/// Requires: engine redo; for others the compiler refuses it. Outside a section it stops the
+/// Requires: engine redo; the compiler refuses it for others. Outside a section it stops the
 ///           process.
 /// Ordering: 0 points.
 inline void abort_section() noexcept { hf_abort_section(); }
 
-/// A named place where tests and demonstrations let the process die. Does nothing unless
-/// HOLDFAST_CRASH_AT=name is in the environment; then the process sends itself SIGKILL there.
+/// A named place where tests and demonstrations let the process die: with HOLDFAST_CRASH_AT=name in
+/// the environment the process sends itself SIGKILL there. Otherwise it does nothing.
 inline void crash_point(const char* name) noexcept { hf_crash_point(name); }
 
 } // namespace hf

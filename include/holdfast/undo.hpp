@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Undo logging: every store's old bytes are logged first; after a crash an unfinished section is
-// rolled back. The comparator for clobber, and the engine for functions that cannot be re-executed.
+// Undo logging: the old bytes of every store are logged first; after a crash an unfinished section
+// is rolled back. The comparator for clobber, and the engine for functions that cannot be
+// re-executed.
 //
 // Ordering: words stored (first store each), + 2 at the commit.
 #pragma once
@@ -11,8 +12,8 @@
 namespace hf::undo {
 
 struct options {
-    /// When a section is durable in pmem mode. by_next_section takes two ordering points from a
-    /// section, while one thread alone has begun any.
+    /// When a section is durable in pmem mode. by_next_section saves a section two ordering points,
+    /// as long as only one thread has begun sections.
     durability durable = durability::on_return;
 };
 

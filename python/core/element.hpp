@@ -53,7 +53,7 @@ void check(hf_status found);
 /// 'given', for C. Raises ValueError when it has a zero byte, where C would cut it short.
 const std::string& text_of(const char* what, const std::string& given);
 
-/// What an object is to be: keys, and elements of sets, are what dict takes for one.
+/// The use of an object: keys, and elements of sets, are whatever dict accepts as a key.
 enum class as { value, key };
 
 inline constexpr std::size_t stored_bytes_max = std::size_t{1}
@@ -98,7 +98,7 @@ private:
 /// What is left to do for an object when its stored form may go (1).
 class half_decoded {
 public:
-    /// Runs no Python code. Raises holdfast.Error "corrupt" when the last byte is none of ours.
+    /// Runs no Python code. Raises holdfast.Error "corrupt" if the last byte is not one of ours.
     explicit half_decoded(hf_bytes stored);
     bool needs_python() const noexcept { return value_; }
     /// Whether these are the bytes that it was made of. Requires: needs_python().

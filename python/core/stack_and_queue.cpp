@@ -30,7 +30,7 @@ template <class Calls> void push_many(structure<Calls>& to, nb::iterable element
                    [&](auto* at) { return push_all(at, with.data(), with.size()); });
 }
 
-/// Nothing when there is none.
+/// Nothing if it is empty.
 template <class Calls> nb::object take(structure<Calls>& from) {
     return taken(
         from,

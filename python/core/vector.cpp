@@ -220,7 +220,7 @@ void reverse(vector& of) {
     splice(of, 0, all.size(), all);
 }
 
-/// The first index of an equal element in [start, stop); stop when there is none.
+/// The first index of an equal element in [start, stop); stop without one.
 template <class From>
 std::uint64_t search(const From* from, const encoded& wanted, std::uint64_t start,
                      std::uint64_t stop) {

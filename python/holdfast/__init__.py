@@ -5,14 +5,15 @@
     >>> prices = holdfast.Map("prices.hf")
     >>> prices["apple"] = "1.20"
 
-Every call that changes something is failure-atomic: whenever the process dies, the file has what
-was before the call or what is after it. Values are str, bytes, int, float, bool, None, dates and times, numpy arrays, and
-tuples, lists and dicts of them; keys, and elements of sets, what of these can be hashed.
+Every call that changes something is failure-atomic: after a kill the file has the state before the
+call or the state after it. Values are str, bytes, int, float, bool, None, dates and times, numpy
+arrays, and tuples, lists and dicts of them. Keys, and elements of sets, are those of these that can
+be hashed.
 
 Invariants:
 (1) A path has at most one open pool in this process; structures opened by the same path share it.
-(2) A call makes one commit, whatever it changes.
-(3) Iterators, and what is compared or printed, see one version, whatever is changed meanwhile.
+(2) A call makes one commit, however much it changes.
+(3) Iterators, comparisons and printing see one version, while anything changes meanwhile.
 """
 import atexit
 import collections.abc as abc
@@ -58,16 +59,17 @@ class Pool(_core.Pool):
         self.path = os.fsdecode(path)
         self._options = {}
         self._read_only = read_only
-        # In mode power a kill takes what is not durable yet: there a change is, unless asked otherwise, when it returns.
+        # In mode power a kill takes changes that are not durable yet, so there a change is durable
+        # on return by default.
         self._when_durable = "on_return" if durability == "power" else "by_next_section"
         self._arrivals = {}  # of queues, by name
         self._file = _file_at(path)
         _pools[os.path.realpath(path)] = self
 
     def close(self):
-        """Closes the file cleanly; what lies in it can no longer be used.
+        """Closes the file cleanly; nothing in it can be used any more.
 
-        Raises Error, when it is closed, where there was no room for what an object had deferred.
+        Raises Error, when it is closed, if there was no room for an object's deferred calls.
         """
         failed = None if self.closed else _object._settle(self)
         super().close()
@@ -77,16 +79,17 @@ class Pool(_core.Pool):
             raise failed
 
     def settle(self):
-        """Makes all that has returned durable: changes of structures, and what objects have deferred, on any thread."""
+        """Makes all work that has returned durable: changes of structures, and deferred calls of
+        objects, on any thread."""
         for (of, _), each in list(_object._objects.items()):
             if of is self and not each._shown:
                 each.sync()
         super().settle()
 
     def copy_to(self, path):
-        """Copies all that is committed, as it stands at one moment, to a new file, while other threads work on.
+        """Copies all that is committed at one moment to a new file, while other threads work on.
 
-        Returns the file's bytes and the milliseconds for which every thread stood still: a change waits no longer.
+        Returns the file's bytes and the milliseconds for which every thread stood still: no change waits longer.
         The copy is on the disk, and opens as any pool. Raises Error: exists, pool_full (the disk), permission (the
         system lets no process be stopped), closed (of a parent's pool, too), mode_unavailable (durability "power").
         """
@@ -109,21 +112,22 @@ def open(path, **options):
     durability   "process" survives the death of the process; "pmem" power loss, too, on persistent
                  memory with a DAX mapping; "power" power loss on any disk, with a log beside the pool
     create       "if_missing", "never" or "always_new"
-    create_bytes, max_bytes   size of a new pool, and limit of its growth (neither: 1 MiB, 4 GiB; without
-                 max_bytes, 64 times create_bytes)
+    create_bytes, max_bytes   size of a new pool, and limit of its growth (neither: 1 MiB, 4 GiB; no
+                 max_bytes: 64 times create_bytes)
     salvage      open a pool that was open when the machine, not the process, went down
     read_only    look at a pool; nothing is written to its file, and changing it raises Error
-    shared       others may read it beside this process: those that open it with read_only and shared;
-                 what they read is as it is when they do, and their snapshots stay
+    shared       others may read it beside this process, if they open it with read_only and shared;
+                 they read the current state, and their snapshots do not change
 
-    Raises Error: in_use when another process has it open, or this one; missing_engine when a crash left failure-atomic
-    sections of a C or C++ program in it, which only that program, or the command `holdfast`, can end.
+    Raises Error: in_use if another process has it open, or this one; missing_engine if a crash left
+    failure-atomic sections of a C or C++ program in it, which only that program, or the command
+    `holdfast`, can end.
     """
     return Pool(path, **options)
 
 
 def _file_at(path):
-    """Which file that is; None: there is none."""
+    """The identity of the file at this path; None if it does not exist."""
     try:
         found = os.stat(path)
     except OSError:
@@ -553,7 +557,7 @@ class Queue(_core.Queue):
     def get(self, block=True, timeout=None):
         """Takes from the front; waits for an element, timeout seconds at most.
 
-        Raises queue.Empty when there is none.
+        Raises queue.Empty if there is still no element.
         """
         if timeout is not None and timeout < 0:
             raise ValueError("'timeout' must be a non-negative number")
@@ -568,7 +572,7 @@ class Queue(_core.Queue):
         return self.get(block=False)
 
     def popleft(self):
-        """Takes from the front. Raises IndexError when there is none."""
+        """Takes from the front. Raises IndexError if the queue is empty."""
         element = self._take(_NOTHING)
         if element is _NOTHING:
             raise IndexError("pop from an empty queue")

@@ -2,11 +2,11 @@
 """Values other than str and bytes as they are stored: docs/format/python-values.md.
 
 Invariants:
-(1) Of one value there is one encoding, and decode() takes no other: encode(decode(x)) == x.
-(2) decode() takes any bytes. What is no encoding raises Error "corrupt" with the offset of what is wrong; nothing is
-    allocated, and no loop entered, that is larger than what is there to be read.
+(1) A value has one encoding, and decode() takes no other: encode(decode(x)) == x.
+(2) decode() takes any bytes. Anything but an encoding raises Error "corrupt" with the offset of the
+    fault. It allocates nothing, and enters no loop, that is larger than the bytes to be read.
 (3) Nothing of the program is run: no class is looked up by a name in the bytes.
-(4) Types are exact. What is not listed here, a subclass among them, would not come back as what it was: TypeError.
+(4) Types are exact. Any other type, subclasses included, would not come back as it was: TypeError.
 """
 import datetime
 import importlib
@@ -121,7 +121,8 @@ def _encoded(value, depth, hashable):
 
 
 def encode(value, hashable=False):
-    """The value's one encoding. Hashable: it is to be a key; lists, dicts and arrays are refused as dict refuses them."""
+    """The value's one encoding. Hashable: for a key; lists, dicts and arrays are refused as dict
+    refuses them."""
     return _encoded(value, 0, hashable)
 
 
@@ -161,7 +162,7 @@ class _Reader:
         return number >> 1 if number % 2 == 0 else -(number + 1) >> 1
 
     def count(self, bytes_each):
-        """Of items that follow, which take so many bytes at least (2)."""
+        """The number of items that follow, each of at least so many bytes (2)."""
         begin, number = self.at, self.varint()
         if number * bytes_each > len(self.data) - self.at:
             raise self.wrong(f"{number} items expected, in {len(self.data) - self.at} bytes", begin)

@@ -1,22 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Objects whose calls are logged: docs/guide/python-objects.md, docs/format/python-values.md.
 
-SIMPO (TACO 15(1), 3.1) for Python: a class says which of its methods change it; their calls are logged, in groups that one
-commit makes durable, and from time to time the object's attributes are. An open takes these, and makes the calls behind
-them again.
+SIMPO (TACO 15(1), 3.1) for Python: a class says which of its methods change it. Their calls are
+logged, in groups that one commit makes durable. From time to time the object's attributes are
+stored. An open takes these, and makes the later calls again.
 
 Invariants:
-(1) What is in memory is what recovery would make of what is logged. So a logged method gets copies of its arguments as they
-    are decoded, answers with a copy, and its exception is part of the call; nothing else sets an attribute; and when the
-    attributes are stored, the object goes on with what decoding them gives.
-(2) One commit makes a group durable, or the attributes and the number of the first group that they have not. A place of a
-    group is used again when no failure needs what it held.
-(3) When a commit fails, memory is ahead of the file: the object is of no use any more until it is opened again. So it is where
-    an interrupt, which may come between any two steps, leaves a call half made or attributes half stored: what would be
-    wrong then is marked as broken before, and as whole behind. The mark also refuses a signal handler or destructor that
-    comes there, in the thread that has the lock, and would use the object.
-(4) Where the pool is open read-only, memory is what recovery would make of one snapshot of the file. A later one has the same
-    attributes, and then its groups continue the one before; or it is read as a whole.
+(1) Memory has exactly the state that recovery would make of the log. So a logged method gets copies
+    of its arguments as they are decoded, answers with a copy, and its exception is part of the
+    call. Nothing else sets an attribute. When the attributes are stored, the object goes on with
+    their decoded form.
+(2) One commit makes a group durable, or the attributes and the number of the first group that they
+    do not include. The place of a group is used again only when no failure needs its contents.
+(3) When a commit fails, memory is ahead of the file: the object cannot be used until it is opened
+    again. The same holds when an interrupt, which may come between any two steps, leaves a call
+    half made or attributes half stored: such code marks the object as broken before, and as whole
+    behind. The mark also refuses a signal handler or destructor that runs there, in the thread that
+    has the lock, and would use the object.
+(4) In a pool that is open read-only, memory has the state that recovery would make of one snapshot
+    of the file. A later snapshot has the same attributes, and then its groups continue the one
+    before; or it is read as a whole.
 """
 import copy
 import functools
@@ -71,8 +74,8 @@ It is bound as a deferrable method is. What it returns is a copy."""
 class Object:
     """A class whose objects survive: class Counter(holdfast.Object), Counter.open("file", "name").
 
-    Its attributes are what holdfast.Map stores as values. Methods marked @deferrable and @instant change them; any other
-    method only looks, and whoever else sets an attribute gets an AttributeError.
+    Its attributes are the values that holdfast.Map can store. Methods marked @deferrable and @instant change them. Any
+    other method only looks; setting an attribute elsewhere raises AttributeError.
     """
     version = 1  # changed with what the attributes or logged methods mean
     _depth, _map = 0, None
@@ -102,10 +105,11 @@ class Object:
     def open(cls, where, name="object", /, *args, **options):
         """The object of this name in a pool, or in the file at that path with options as holdfast.open() has them.
 
-        If there is none it is made: __init__ gets args. Raises Error: wrong_layout (of another class, or version),
-        function_changed (it left calls of a version of the class, or of a method, that is no more; or that does something
-        else now), corrupt, not_found (the pool is open read-only, and nobody has made it), and what holdfast.open() raises.
-        TypeError: an attribute cannot be stored.
+        A missing object is made: __init__ gets args. Raises Error: wrong_layout (of another class,
+        or version), function_changed (it left calls of a version of the class, or of a method, that
+        does not exist any more; or that does something else now), corrupt, not_found (the pool is
+        open read-only, and the object does not exist), and what holdfast.open() raises. TypeError:
+        an attribute cannot be stored.
         """
         if type(name) is not str:
             raise TypeError(f"an object's name is a str, not {type(name).__name__}")
@@ -143,10 +147,11 @@ class Object:
     def once(self, caller, number):
         """The object as one caller uses it, for its call of this number: once("client 7", 12).add(3).
 
-        A call is made if its number is greater than the caller's last one; that last one, if it comes again, is answered as
-        it was, or raises Error "repeated" with what it raised; one before it raises Error "conflict", and another call, or one with
-        other arguments, under its number "bad_argument". So who had no answer asks again, whatever crash came between. caller is a
-        str, int, or a tuple of these.
+        A call is made if its number is greater than that of the caller's last one. If the last one
+        comes again, it is answered as it was, or raises Error "repeated" with what it raised. An
+        earlier one raises Error "conflict". Another call, or one with other arguments, under a used
+        number raises "bad_argument". So a caller without an answer asks again, whatever crash came
+        between. caller is a str, int, or a tuple of these.
         """
         if not _names_caller(caller):
             raise TypeError("caller is a str, an int, or a tuple of these")
@@ -337,7 +342,7 @@ def _opened(cls, pool, name, args):
 
 
 def _make(self, method, call):
-    """Makes a call of what is logged of it; its result, and its exception."""
+    """Makes a call from its log record; returns its result, and its exception."""
     _, args, more, *operation = decode(call)
     result = raised = None
     before, _making.of = getattr(_making, "of", None), self
@@ -444,7 +449,8 @@ def _corrupt(self, what):
 
 
 def _state_in(self, stored):
-    """What is stored as its attributes: format, class, version, number of the first group that they have not, attributes, callers."""
+    """Its stored attributes: format, class, version, number of the first group that they do not
+    include, attributes, callers."""
     if "state" not in stored:
         return None
     state = stored["state"]
@@ -519,7 +525,8 @@ def _look_again(self):
 
 
 def _show(self, state, groups):
-    """At once: a thread that looks, and whoever looks behind an error, finds the object before or behind it."""
+    """At once: a thread that looks, or code that looks after an error, finds the object before or
+    behind it."""
     fresh = type(self).__new__(type(self))
     vars(fresh).update({name: value for name, value in vars(self).items() if name.startswith("_")}, _callers={}, _depth=0)
     _recover(fresh, state, groups)
@@ -558,7 +565,7 @@ def _again(self, logged):
 
 
 def _settle(pool):
-    """The pool is being closed: what its objects have deferred is kept. The first error; None: all of it is."""
+    """Keeps the deferred calls of a closing pool's objects. Returns the first error; None if all are kept."""
     with _opening:
         mine = [_objects.pop(key) for key in list(_objects) if key[0] is pool]
     failed = None

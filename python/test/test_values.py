@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Values other than str and bytes.
 
-Goal: they come back as what they were, of equal ones there is one encoding, and bytes that are none are refused with the
-place of what is wrong, whatever they are.
+Goal: values come back as they were, and equal ones have one encoding. Bytes that are not an
+encoding are refused, and the refusal names the place of the fault.
 
 Method: examples whose bytes stand in docs/format/python-values.md; random values with a fixed seed, in structures and
 alone; each of their encodings cut short, lengthened, and changed in every way that a few bytes allow, and random bytes.
@@ -81,7 +81,7 @@ def random_value(source, depth=0, hashable=False):
 
 
 def same(a, b):
-    """Equal, of equal types all the way down; a number that is none is like another."""
+    """Equal, of equal types all the way down; a NaN equals another."""
     if type(a) is not type(b):
         return False
     if isinstance(a, float):
@@ -101,7 +101,7 @@ def same(a, b):
 
 
 def mutations(source, data):
-    """Of an encoding: what a torn write, a stray byte or somebody hostile makes of it."""
+    """Damages an encoding as a torn write, a stray byte or an attacker would."""
     for end in range(len(data)):
         yield data[:end]
     yield data + b"\0"

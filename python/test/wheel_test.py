@@ -76,7 +76,8 @@ def built_wheel(source, environment, folder):
 
 
 def for_other_distributions(wheel, environment, to):
-    """The wheel under the name of the oldest C library that it runs with; nothing that it links is to come along."""
+    """The wheel under the name of the oldest C library that it runs with; none of the libraries
+    that it links may come along."""
     path = {**os.environ, "PATH": f"{environment}/bin:{os.environ['PATH']}"}
     to.mkdir(parents=True, exist_ok=True)
     repaired = wheel.parent / "repaired"

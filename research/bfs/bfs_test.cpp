@@ -102,7 +102,7 @@ public:
 
     /// Bits of what no fence has made durable: the queue's last word, then the levels.
     std::size_t undecided() const { return 1 + flushed_.size(); }
-    /// Power fails; the bits of 'kept' say what had reached memory by itself.
+    /// Power fails; the bits of 'kept' select the lines that had reached memory by themselves.
     void fail(std::uint64_t kept) {
         if ((kept & 1) == 0) queue_ = durable_queue_;
         durable_queue_ = queue_;
@@ -245,7 +245,7 @@ TEST_P(DurableSearchOn, GoesOnAfterADeathAtEachStep) {
         const auto found = search(in, **state);
         ASSERT_TRUE(found);
         ASSERT_EQ(levels_of(**state), wanted) << "step " << step;
-        // Once each: what had no level yet, and one node at most that had been given one only.
+        // Once each: nodes that had no level yet, and at most one that had only been given one.
         const std::uint64_t never = std::ranges::count(wanted, 0U);
         EXPECT_GE(found->pushed, unknown - never) << "step " << step;
         EXPECT_LE(found->pushed, unknown - never + 1) << "step " << step;

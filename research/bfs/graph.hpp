@@ -34,7 +34,7 @@ public:
     std::span<const node> from(node n) const noexcept {
         return {targets_.data() + first_[n], first_[n + 1] - first_[n]};
     }
-    /// Where a search begins: the node of rank 0, which has most edges.
+    /// The start of a search: the node of rank 0, which has most edges.
     node source() const noexcept { return source_; }
 
 private:

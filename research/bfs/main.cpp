@@ -25,7 +25,7 @@ int run(const state_options& options, const graph_description& wanted) {
     }
     const bool continued = (*state)->begun();
     std::puts(continued ? "continues" : "begins");
-    std::fflush(stdout); // who kills it waits for the line
+    std::fflush(stdout); // a test that kills it waits for the line
     const auto start = std::chrono::steady_clock::now();
     const auto found = search(searched, **state);
     if (!found) {

@@ -76,7 +76,7 @@ open_options how_to_open(const state_options& options, const graph_description& 
     return how;
 }
 
-// A crash before the last store leaves a block that nobody names, and a search that has not begun.
+// A crash before the last store leaves a block that nothing names, and a search that has not begun.
 status make_levels(const hf::pool& in, root_object* root, const graph_description& searched) {
     auto* const fresh = make_array<level>(searched.nodes);
     if (fresh == nullptr) return in.why_full();

@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A breadth-first search that can be killed at any instant and goes on where it was: what it knows
-// lies in a durable queue and a durable array of levels. Source: MOD §6.1, bfs.
+// A breadth-first search that can be killed at any instant and goes on where it was: its state lies
+// in a durable queue and a durable array of levels. Source: MOD §6.1, bfs.
 //
 // The graph is input; nothing of it is stored. A node's level is its distance from the source plus
 // one, 0 as long as it has not been reached. To expand the queue's first node u is: for each edge
 // to a v without a level, note v's level (that of u, plus one), then push v; at last pop u. Every
-// push and every pop is one failure-atomic section. What a crash may leave:
+// push and every pop is one failure-atomic section. A crash may leave this:
 //
 // (1) A node that the durable queue holds, or held, has its level: the level is flushed before the
-//     section that pushes the node, and the section's fence comes before the queue's new word. In
-//     place and without a log: the store is idempotent, for a node is reached on one level only.
+//     section that pushes the node, and the section's fence comes before the queue's new word. The
+//     level is stored in place and without a log: the store is idempotent, because a node is
+//     reached on one level only.
 // (2) A node with a level that the durable queue never held was reached by one of the queue's first
 //     two nodes. The last section that ended may be lost (durability::by_next_section): then the
-//     first is the node it popped, and the second the one that was being expanded; no fence ended
-//     since, so no third was. Otherwise the first was being expanded.
-// (3) So who continues expands the first two with care: a v with the level that u would give it,
-// and
-//     which the queue does not hold, is pushed as if it had none. v cannot have been popped: nodes
-//     of u's own level or a lower one stand before it. Then every reached node is pushed once and
-//     the levels are those of a search that was never killed.
+//     first is the node it popped, and the second the one that was being expanded. No fence has
+//     ended since, so no third node was expanded. Otherwise the first was being expanded.
+// (3) So a search that continues expands the first two with care. A node v with the level that u
+//     would give it, and which the queue does not hold, is pushed as if it had no level. v cannot
+//     have been popped: nodes of u's own level or a lower one stand before it. Then every reached
+//     node is pushed once and the levels are those of a search that was never killed.
 #pragma once
 
 #include "graph.hpp"
@@ -38,7 +38,7 @@ namespace hf::apps::bfs {
 
 using level = std::uint32_t;
 
-/// What a search knows, kept by an engine.
+/// The state of a search, kept by an engine.
 class search_state {
 public:
     virtual ~search_state() = default;

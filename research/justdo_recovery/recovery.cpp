@@ -39,7 +39,7 @@ struct asked {
     unsigned threads = 16, opens = 7;
     std::string directory = "/dev/shm";
 };
-/// Of one open, in milliseconds.
+/// The parts of one open, in milliseconds.
 struct parts {
     double map, root, check, resume, open;
     std::uint32_t resumed;
@@ -87,7 +87,7 @@ void open_again(const asked& a, const std::string& path, parts& out) {
     const hf::pool::impl& in = p.internals();
     out.map = in.map_ms, out.check = in.check_ms, out.resume = in.sections_ms;
     out.open = p.recovered().open_ms, out.resumed = p.recovered().resumed;
-    for (unsigned t = 0; t < a.threads; ++t) // whole, and so is the next one to be cut short
+    for (unsigned t = 0; t < a.threads; ++t) // whole, so that it can be cut short next
         if (b->accounts[2 * t].balance + b->accounts[2 * t + 1].balance != 0) std::_Exit(2);
 }
 

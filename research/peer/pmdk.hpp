@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What the applications on libpmemobj share: the pool's file, and a transaction as a function.
+// Shared by the applications on libpmemobj: the pool's file, and a transaction as a function.
 //
-// libpmem reads its environment when it is loaded: restart_for_pmdk, first thing in main. On tmpfs
-// it must be told that this is persistent memory, or it calls msync; and where only a killed
-// process has to be survived its write-backs are taken away.
+// libpmem reads its environment when it is loaded: call restart_for_pmdk first in main. On tmpfs
+// libpmem needs the hint that this is persistent memory, or it calls msync. For experiments that
+// only kill the process its write-backs are taken away.
 #pragma once
 
 #include <holdfast/result.hpp>

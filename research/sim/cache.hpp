@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// One cache: sets of lines, the least recently used leaves first. Which lines it holds, not what
-// they contain: contents are the arena's, since caches are coherent.
+// One cache: sets of lines, the least recently used leaves first. It records which lines it holds,
+// not their contents: the arena has those, since caches are coherent.
 #pragma once
 
 #include <base/assert.hpp>

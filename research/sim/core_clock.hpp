@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// When things happen on an out-of-order core: each resource is the time at which it is free next.
+// Times of events on an out-of-order core: each resource is the time at which it is free next.
 //
 // (1) Instructions issue at a steady rate, but none before the one that is a reorder buffer older
 //     has retired; they retire in order.
-// (2) A load waits for its address and for its line, and nothing else waits for it but its users
-//     and, through (1), the far future.
-// (3) A store has retired when it enters the store queue. It misses there without holding up the
+// (2) A load waits for its address and for its line. Only its users wait for it, and, through (1),
+//     the far future.
+// (3) A store has retired when it enters the store queue. It misses there without delaying the
 //     core, beside other misses; stores become visible in order.
 #pragma once
 
@@ -38,7 +38,7 @@ public:
         retire(now_);
         return misses ? std::max(retired_, misses_[miss_]) : retired_;
     }
-    /// It has its line, and whatever else it waits for, at `done`.
+    /// It has its line, and everything else that it waits for, at `done`.
     void end_store(ticks done, bool missed);
 
     /// When all stores so far are visible, and all instructions have retired.

@@ -60,7 +60,7 @@ hierarchy::access hierarchy::fetch(unsigned core, std::uint64_t line, bool to_wr
     return got;
 }
 
-/// Tells the other cores; they keep no copy that this one is about to write, and none dirty.
+/// Informs the other cores; they keep no copy that this one will write, and no dirty one.
 void hierarchy::ask_others(unsigned core, std::uint64_t line, bool to_write, bool& shared) {
     for (unsigned other = 0; other < private_.size(); ++other) {
         if (other == core) continue;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Private first and second levels, a shared third: where a line is, in which state, and what an
-// access has to do to get it.
+// Private first and second levels, a shared third: the place and state of a line, and the work of
+// an access to get it.
 //
 // (1) A line is dirty in one place at most: in one core's private caches, or in the third level.
 // (2) What the first level holds, the second holds; the first level's state and marks are the true
@@ -26,7 +26,7 @@ public:
     virtual std::uint16_t to_second(unsigned core, std::uint64_t line, std::uint16_t marks) = 0;
     virtual std::uint16_t to_first(std::uint16_t marks) = 0;
     /// A line leaves a core's private caches; marks are the second level's. Returns whether it is
-    /// dirty still: what is not has been written to memory.
+    /// dirty still: a line that is not has been written to memory.
     virtual bool leaves(unsigned core, std::uint64_t line, std::uint16_t marks, bool dirty) = 0;
     /// Another core asks for a line, to write it or not, that this core may hold or not.
     virtual void asked_for(unsigned core, std::uint64_t line, bool to_write) = 0;
@@ -46,7 +46,7 @@ public:
     };
     access reach(unsigned core, std::uint64_t line, bool to_write);
 
-    /// Where a core holds a line: its true state and marks, or null.
+    /// A core's copy of a line: its true state and marks, or null.
     held* held_by(unsigned core, std::uint64_t line);
     /// Forgets a line in a core's private caches, dirty or not.
     void drop(unsigned core, std::uint64_t line);

@@ -35,7 +35,7 @@ struct memory_parameters {
     std::uint32_t banks = 16;             // open
     std::uint32_t interleave_bytes = 256; // open
     bool caches_persist =
-        false; // eADR: what caches hold is durable, and what waits in a core's log buffer
+        false; // eADR: the contents of caches are durable, and those of a core's log buffer
 };
 
 struct parameters {

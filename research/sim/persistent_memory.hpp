@@ -27,7 +27,7 @@ public:
     /// of one core come in the order in which it issues them.
     ticks write(std::uint64_t line, const std::byte* bytes, ticks at);
 
-    /// What is durable now.
+    /// The contents that are durable now.
     std::span<const std::byte> durable() const { return durable_; }
     /// Bytes that are there before the machine starts: no line is counted.
     void preset(std::span<const std::byte> image);

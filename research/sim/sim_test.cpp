@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Goal: caches hold what caches of that shape hold, the write queue and the banks take the time
-//           that
-// they are said to take, and the core waits for what it has to wait for and for nothing else.
-// Method: short sequences whose outcome can be worked out by hand.
+// Goal: caches hold the lines that caches of that shape hold; the write queue and the banks take
+// their specified times; the core waits only when it has to. Method: short sequences whose outcome
+// can be worked out by hand.
 #include <sim/core_clock.hpp>
 #include <sim/hierarchy.hpp>
 #include <sim/persistent_memory.hpp>

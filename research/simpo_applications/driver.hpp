@@ -29,7 +29,7 @@
 
 namespace hf::bench {
 
-/// What a program without persistence would have: the object, and a lock that each call takes.
+/// A program without persistence: the object, and a lock that each call takes.
 template <class T> class native_object {
 public:
     explicit native_object(std::unique_ptr<T> of) : all_(std::make_shared<guarded>()) {
@@ -194,7 +194,7 @@ nlohmann::ordered_json measure(const char* name, App& app, const app_settings& h
     return out;
 }
 
-/// Of an object's numbers.
+/// Hash of an object's numbers.
 inline std::uint64_t mixed(std::uint64_t hash, std::uint64_t word) noexcept {
     hash = (hash ^ word) * 0x9e3779b97f4a7c15ULL;
     return hash ^ hash >> 29;

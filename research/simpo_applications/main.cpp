@@ -71,7 +71,7 @@ ordered_json run_logistic(const app_settings& how) {
     return out;
 }
 
-/// Of a model whose error falls.
+/// Trains a model whose error falls.
 template <class Model>
 ordered_json run_model(const char* name, std::uint64_t epochs, const app_settings& how) {
     training<Model> app(read_digits(digits_path(how)), how.size == 0 ? epochs : how.size);

@@ -18,7 +18,7 @@
 
 namespace hf::bench {
 
-/// Of 400 vertices, 3 % of the edges, from a fixed seed.
+/// 400 vertices, 3 % of the edges, from a fixed seed.
 class shortest_ways : public simpo::graph<400> {
 public:
     static constexpr simpo::class_name simpo_class{"shortest_ways", 1};

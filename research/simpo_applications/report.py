@@ -84,7 +84,7 @@ class Results:
         self.recovery = {}
 
     def ratio(self, of, to, value):
-        """Median over the rounds of value(of) / value(to); None where one is missing."""
+        """Median over the rounds of value(of) / value(to); None if one is missing."""
         found = [value(r[of]) / value(r[to]) for r in self.rounds if r.get(of) and r.get(to)]
         return statistics.median(found) if found else None
 

@@ -3,11 +3,11 @@
 // TPC-C's transaction StockLevel with its accesses to records all reads, or all writes, on a
 // persistent object beside Berkeley DB. SIMPO §4.4, Figs. 23 and 24
 //
-// One warehouse: ten districts, of each the last 20 orders of ten lines, and the stock of 10 000
-// items. A transaction is of one district: its next order's number, its 200 order lines, and the
-// stock of their items, 401 records in all; read to count the items of which there are too few, or
-// each written anew. In the paper, too, get is an instant and put a deferrable function; there an
-// object stands behind each of Berkeley DB's tables, here one stands in their place.
+// One warehouse: ten districts, each with the last 20 orders of ten lines, and the stock of 10 000
+// items. A transaction concerns one district: its next order's number, its 200 order lines, and the
+// stock of their items, 401 records in all. It reads them to count the items that are too few, or
+// writes each anew. As in the paper, get is an instant and put a deferrable function. There an
+// object stands behind each of Berkeley DB's tables; here one object replaces them.
 //
 // native   the records in an array under a lock, which each get and put takes
 // simpo    the same as a persistent object; a transaction of puts ends with sync()
@@ -27,7 +27,7 @@
 
 namespace hf::bench {
 
-/// What stands in for a record's columns.
+/// A substitute for a record's columns.
 struct stock_record {
     std::array<std::uint64_t, 4> columns{};
 };

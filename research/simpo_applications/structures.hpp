@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The six structures of holdfast/simpo/ under random calls, each of Table 3's functions as often as
-// the others, but what prints. SIMPO §4.2, Figs. 18 and 19
+// the others, except printing. SIMPO §4.2, Figs. 18 and 19
 #pragma once
 
 #include "driver.hpp"
@@ -121,8 +121,8 @@ struct tried_graph : simpo::graph<100> {
     }
 };
 
-/// Random calls by one thread. What is deferred and not committed is lost with a crash, so a run
-/// ends with a commit.
+/// Random calls by one thread. A crash loses deferred calls that are not committed, so a run ends
+/// with a commit.
 template <class Structure> class structure_calls {
 public:
     using type = Structure;

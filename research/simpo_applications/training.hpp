@@ -41,7 +41,7 @@ public:
             for (const float w : row) hash = mixed(hash, std::bit_cast<std::uint32_t>(w));
         return hash;
     }
-    /// Of the images it has learnt.
+    /// The part of the learnt images that it recognises.
     double accuracy() const noexcept {
         std::uint32_t right = 0;
         for (std::uint32_t i = 0; i < learn_.count; ++i) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Two threads compress the blocks of a text with libbz2; which are to be done, and what came of
-// those that are, is the persistent object. SIMPO §4.3.3
+// Two threads compress the blocks of a text with libbz2. The persistent object holds which blocks
+// remain, and the results of those that are done. SIMPO §4.3.3
 #pragma once
 
 #include "driver.hpp"
@@ -31,7 +31,7 @@ public:
         done_[block] = hash;
         ++count_;
     }
-    /// After a crash: those that were taken and not finished are to be done.
+    /// After a crash: blocks that were taken and not finished become open again.
     void give_back() noexcept {
         to_do_.clear();
         for (std::uint32_t block = 0; block < blocks_; ++block)

@@ -90,7 +90,7 @@ sim::ticks machine::persist_lines(core& c, sim::ticks at, bool logged, bool log_
     return accepted;
 }
 
-/// What is left of the transaction's lines waits under its identifier.
+/// The rest of the transaction's lines waits under its identifier.
 void machine::keep_lazy(core& c) {
     transaction& own = c.sets[c.identifier];
     own.lazy.clear();
@@ -120,7 +120,7 @@ void machine::abort() {
     for (const std::uint64_t line : c.lines) caches_.drop(c.number, line);
     for (; !c.old.empty(); c.old.pop_back())
         std::memcpy(contents_.data() + c.old.back().first, &c.old.back().second, word_bytes);
-    // The kernel applies the log: what had reached memory is as it was before.
+    // The kernel applies the log: memory returns to its state before.
     sim::ticks at = c.clock.settled();
     for (const std::uint64_t line : c.lines)
         if (std::memcmp(contents_.data() + line * line_bytes, &memory_.durable()[line * line_bytes],

@@ -3,8 +3,7 @@
 // Goal: transactions of several cores on the same lines, one after another, survive every crash as
 //           those of one do.
 // Method: random transactions, side by side where they share no line, are committed or taken back;
-//           every
-// acceptance is a crash, and recovery is compared with what was committed, word by word.
+// every acceptance is a crash, and recovery is compared with what was committed, word by word.
 #include <slpmt/crash_proof.hpp>
 #include <slpmt/machine.hpp>
 #include <slpmt/recovery.hpp>

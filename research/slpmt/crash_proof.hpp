@@ -4,8 +4,8 @@
 // write queue the durable image is recovered and compared with what had been committed.
 //
 // Every image has to pass:
-// (1) What is resolved is what was acknowledged, or one transaction more.
-// (2) Its contents are the insertions of the transactions resolved, whole, and nothing else.
+// (1) The resolved transactions are the acknowledged ones, or one more.
+// (2) The image contains the insertions of the transactions resolved, whole, and nothing else.
 // (3) A recovery that is cut short after any of its writes and done again ends with the same
 //     contents.
 // (4) A machine that starts on the recovered image goes on, is crashed at every acceptance of its
@@ -20,7 +20,7 @@
 
 namespace hf::slpmt {
 
-/// What is proved. Where caches are small, lines leave them in mid-transaction.
+/// The object of a proof. If caches are small, lines leave them in mid-transaction.
 struct proof_case {
     std::string_view workload;
     technique how = slpmt;
@@ -45,8 +45,8 @@ struct proof {
 
 proof prove(const proof_case& what);
 
-/// Of a case with violations: the annotated stores without whose annotation there is none, each as
-/// "FILE:LINE: store 'NAME' is LAZY, LOG-FREE"; empty: no single one is to blame.
+/// For a case with violations: each annotated store without whose annotation there is no violation,
+/// as "FILE:LINE: store 'NAME' is LAZY, LOG-FREE"; empty: no single one causes it.
 std::vector<std::string> blame(const proof_case& what);
 
 /// The caches that proofs use: a few lines each, so that everything leaves them.

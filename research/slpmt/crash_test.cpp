@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Goal: no crash of the simulated machine loses or tears a committed insertion, whatever the
-//           technique
-// and the structure. Method: crash_proof.hpp, with the caches of Table III and with tiny ones.
+// technique and the structure. Method: crash_proof.hpp, with the caches of Table III and with tiny
+// ones.
 #include <slpmt/crash_proof.hpp>
 #include <slpmt/mutants.hpp>
 #include <slpmt/workloads/found_by_compiler.hpp>

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Goal: where the paper's text, taken literally, loses data, it is shown to, and what is done
-//           instead
-// does not. Method: each hole as the text has it, which has to fail, and as ours, which has to
-// pass: on a few stores, where one can see why, and on a structure. The letters are those of
-// docs/internals/slpmt.md.
+// Goal: the paper's text, taken literally, loses data in some places; this shows that it does, and
+// that our replacement does not. Method: each hole as the text has it, which has to fail, and as
+// ours, which has to pass: on a few stores, where one can see why, and on a structure. The letters
+// are those of docs/internals/slpmt.md.
 #include <slpmt/crash_proof.hpp>
 
 #include <gtest/gtest.h>
@@ -33,8 +32,8 @@ private:
 
 enum class on_loss { nothing, sequence_numbers, drop_buffered, speculate };
 
-/// Random stores of a transaction, log bits lost now and then; whether the log restores what was
-/// there.
+/// Random stores of a transaction, log bits lost now and then. Returns whether the log restores the
+/// old bytes.
 bool log_restores(std::uint64_t seed, on_loss how) {
     random_numbers random{seed};
     std::array<std::uint64_t, 64> words{};
@@ -90,8 +89,8 @@ TEST(HoleA, DuplicateRecordsOvertakeTheOlderOnes) {
     RecordProperty("sequence_numbers", static_cast<int>(wrong_of_300(on_loss::sequence_numbers)));
 }
 
-/// A whole machine's transaction that never commits: whatever has been accepted, recovery ends with
-/// what was there before.
+/// A whole machine's transaction that never commits: after any acceptance, recovery ends with the
+/// state before it.
 bool transaction_vanishes(std::uint64_t seed, const technique& how) {
     layout where;
     where.log_lines = 1024;
@@ -144,7 +143,7 @@ TEST(HoleB, AResizeByTheTextLosesTheTable) {
     RecordProperty("unrecoverable_points", static_cast<int>(text.violations));
 }
 
-/// A lazy line that depends on another, and what becomes of it when that one is changed.
+/// A lazy line that depends on another, and its fate when that one is changed.
 struct dependent : ::testing::Test {
     static constexpr std::uint64_t source = 4, lazy = 0;
     layout where = [] {

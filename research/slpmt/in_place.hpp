@@ -21,14 +21,14 @@
 
 namespace hf::slpmt {
 
-/// Where the array is: a line that says which transaction's lines are its first, then so many
+/// The place of the array: a line that says from which transaction on its lines count, then so many
 /// lines.
 struct update_array {
     std::uint64_t at;
     std::uint64_t lines;
 
     static constexpr std::uint64_t updates_per_line = 3;
-    /// A line: who has written it, and what; a word more is unused.
+    /// A line: its writer, and the bytes; a word more is unused.
     struct line {
         std::uint64_t tag;
         struct update {
@@ -42,11 +42,11 @@ struct update_array {
     std::uint64_t bytes() const { return (1 + lines) * line_bytes; }
 };
 
-/// Of a machine with one core.
+/// Updates on a machine with one core.
 class in_place_updates {
 public:
-    /// How data and the array are stored. Others than these are for tests of what they are needed
-    /// for.
+    /// The ways to store data and the array. Other ways than the default are for tests that show
+    /// why it is needed.
     struct stores {
         operands data = lazy_logged, array = log_free;
     };

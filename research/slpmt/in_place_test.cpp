@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Goal: the in-place-update scheme of the paper's discussion (§V-A) loses and tears nothing, and
-//           what it gains.
-// Method: transactions of random updates; every acceptance by the write queue is a crash, after
-//           which the image is
-// recovered, recoveries are cut short after each of their writes, and what is there is compared
-// with what was committed; with a part of the scheme left out, some crash shows it.
+// Goal: the in-place-update scheme of the paper's discussion (§V-A) loses and tears nothing; and
+// its gain.
+// Method: transactions of random updates. Every acceptance by the write queue is a crash; then the
+// image is recovered, recoveries are cut short after each of their writes, and the result is
+// compared with what was committed. With a part of the scheme left out, some crash shows it.
 #include <slpmt/crash_proof.hpp>
 #include <slpmt/in_place.hpp>
 
@@ -52,7 +51,7 @@ public:
         std::mt19937_64 random(7);
         for (int i = 0; i < transactions; ++i) {
             in.begin(updates);
-            note(on, now); // what begin() has committed changes nothing
+            note(on, now); // begin()'s commit changes nothing
             words next = now;
             for (std::uint64_t u = 0; u < updates; ++u) {
                 const std::uint64_t word = random() % what_.words_count;
@@ -175,9 +174,9 @@ TEST(InPlaceUpdates, FourIdentifiersLeaveThemLittleToGain) {
         }
 }
 
-/// Lines that went to memory in another order than this machine's: an old one stands before the
-/// interrupted transaction's. Where the array does not say from which transaction on it holds, that
-/// takes a word back.
+/// Lines that went to memory in another order than on this machine: an old line stands before the
+/// interrupted transaction's. If the array did not say from which transaction on it holds, that
+/// would take a word back.
 TEST(InPlaceUpdates, AnOldLineTakesNothingBack) {
     constexpr std::uint64_t old_tag = 5, resolved = 8, newest_value = 77, old_value = 33;
     const auto after = [](std::uint64_t begins) {

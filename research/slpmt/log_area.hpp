@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A core's log in persistent memory: where it lies, how records are packed into lines, how recovery
-// reads them. The paper says how long records are (Fig. 6); how recovery finds the log's end, it
-// does not, and records that cross lines may be torn.
+// A core's log in persistent memory: its place, the packing of records into lines, and recovery's
+// reading. The paper says how long records are (Fig. 6). It does not say how recovery finds the
+// log's end, and records that cross lines may be torn.
 //
-// (1) Lines are written whole, and a batch's first line last: where that is there, the batch is.
+// (1) Lines are written whole, and a batch's first line last: if that line is there, the batch is.
 // (2) A record's address word carries the transaction's tag and, on the first record of a batch, a
 //     mark. No record of an earlier transaction carries the tag.
 // (3) Batches follow each other from where the last resolved transaction's ended, as the newest
 //     mark of resolution says. The first line that does not begin a batch of the tag ends the log.
-// (4) Marks of resolution lie in slots of different banks, and the newest is the one that counts: a
-//     transaction is committed, or its abort is complete, when its mark is accepted.
+// (4) Marks of resolution lie in slots of different banks, and the newest one counts: a transaction
+//     is committed, or its abort is complete, when its mark is accepted.
 #pragma once
 
 #include <slpmt/log_buffer.hpp>
@@ -41,7 +41,7 @@ struct log_layout {
     std::uint64_t bytes() const { return slots * slot_bytes + lines * 64; }
 };
 
-/// Says that a transaction is resolved.
+/// Marks a transaction as resolved.
 struct resolution {
     std::uint64_t tag = 0;   // 0: none ever was
     std::uint64_t start = 0; // place where its log begins; redo replays from there
@@ -61,8 +61,8 @@ std::vector<line_image> pack(std::span<const record> records, std::uint64_t tag,
 
 /// The newest mark of resolution in an image.
 resolution newest(std::span<const std::byte> image, const log_layout& where);
-/// A transaction's records from a place on, in the order in which they were written; or what is
-/// wrong with them.
+/// A transaction's records from a place on, in the order in which they were written; or their
+/// fault.
 result<std::vector<logged>> read_log(std::span<const std::byte> image, const log_layout& where,
                                      std::uint64_t place, std::uint64_t tag);
 

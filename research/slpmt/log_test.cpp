@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Goal: records join, drain and pack as Fig. 6 says, and what is read back from a log that was cut
-//           at
-// any line is a prefix of its batches, never a torn record. Method: known sequences, then every
-// cut.
+// Goal: records join, drain and pack as Fig. 6 says, and reading a log that was cut at any line
+// gives a prefix of its batches, never a torn record. Method: known sequences, then every cut.
 #include <slpmt/log_area.hpp>
 #include <slpmt/log_buffer.hpp>
 #include <slpmt/signature.hpp>

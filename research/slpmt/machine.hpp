@@ -2,25 +2,25 @@
 //
 // Durable transactions in hardware: log bits and persist bits of cache lines, the log buffer,
 // transaction identifiers and signatures, on the caches and the memory of research/sim. Source:
-// SLPMT §II, §III, §V-B. What is simulated exactly is which line becomes durable when; how long it
-// takes is a model (sim/core_clock.hpp, sim/persistent_memory.hpp).
+// SLPMT §II, §III, §V-B. The simulation is exact about which line becomes durable when; the time
+// that it takes is a model (sim/core_clock.hpp, sim/persistent_memory.hpp).
 //
 // (1) Undo: a line that a transaction stored to, with a log, is written to memory after its
 //     records.
 // (2) A transaction is committed when its mark is accepted; all its records and eager lines were
-//     before. Redo: the lines in place follow the mark.
+//     accepted before. Redo: the lines in place follow the mark.
 // (3) Lazy lines of a committed transaction stay in its core's private caches, under its
-//     identifier, until: something of its working set is stored to, one of them is touched, one
-//     leaves the private caches, or the identifier comes round. Then its lines, and those of all
-//     before it, are written.
-// (4) Redo: no logged line reaches memory before the mark, unless a record of what memory held is
-//     in the log before it.
-//     Recovery replays the log of the last transaction that is resolved. The log counts no more, by
-//     its mark written again, before somebody else comes to what that transaction stored, or the
-//     circle comes round to it.
-// (5) eADR: a battery writes to memory what caches and log buffers hold when the power fails, and
-//     which transaction was resolved last. So a commit persists nothing; records that have not been
-//     drained are for nothing then. A mark is written where some have.
+//     identifier, until one of these events: a store to its working set; a touch of one of the
+//     lines; one of them leaves the private caches; the identifier is used again. Then its lines,
+//     and those of all earlier transactions, are written.
+// (4) Redo: no logged line reaches memory before the mark, unless a record of the old memory
+//     contents is in the log before it.
+//     Recovery replays the log of the last transaction that is resolved. The log becomes void, by
+//     its mark written again, before another core comes to what that transaction stored, or before
+//     the circle comes round to it.
+// (5) eADR: when the power fails, a battery writes to memory the contents of caches and log
+//     buffers, and which transaction was resolved last. So a commit persists nothing, and records
+//     that have not been drained have no use. A mark is written if some have been drained.
 #pragma once
 
 #include <sim/core_clock.hpp>
@@ -38,7 +38,7 @@
 
 namespace hf::slpmt {
 
-/// Where things are in persistent memory: the cores' logs, then what programs use.
+/// The parts of persistent memory: the cores' logs, then the programs' part.
 struct layout {
     std::uint64_t bytes = 16 << 20;
     std::uint64_t log_lines = 16 << 10;
@@ -65,7 +65,7 @@ public:
 
     void begin();
     void commit();
-    /// Takes the transaction back. What it stored log-free is garbage, as before its first store.
+    /// Takes the transaction back. Its log-free stores leave garbage, as before its first store.
     void abort();
     /// The operating system takes the thread off the core: its records go to memory.
     void switch_context();
@@ -89,12 +89,12 @@ public:
     sim::persistent_memory& memory() { return memory_; }
     const layout& where() const { return where_; }
     const technique& how() const { return how_; }
-    /// What a power failure now leaves in memory.
+    /// The memory contents that a power failure would leave now.
     std::vector<std::byte> after_power_failure() const;
     /// Is called after each store: with eADR a crash may come there, and finds something new.
     void on_store(std::function<void()> observer) { observer_ = std::move(observer); }
     sim::ticks now_of(unsigned core) const { return cores_[core].clock.settled(); }
-    /// What programs see.
+    /// The contents that programs see.
     std::span<const std::byte> contents() const { return contents_; }
     sim::ticks now() const { return at_->clock.settled(); }
     bool in_transaction() const { return at_->active; }
@@ -119,7 +119,7 @@ public:
 
 private:
     static constexpr unsigned identifiers = 4;
-    /// What an identifier stands for: a transaction, until its lazy lines are durable.
+    /// The transaction of an identifier, until its lazy lines are durable.
     struct transaction {
         signature working;
         std::uint64_t age = 0; // 0: nothing lazy is left
@@ -137,7 +137,7 @@ private:
         std::uint64_t place = 0, start = 0; // of the log, and where this transaction's begins
         std::vector<std::uint64_t> lines;   // that this transaction stored to
         std::vector<std::pair<std::uint64_t, std::uint64_t>>
-            old;                                 // words that it stored to, and what was there
+            old;                                 // words that it stored to, and their old contents
         std::array<sim::ticks, tiers> drained{}; // when each tier is free again
         signature overflowed; // redo: logged lines that left the private caches in mid-transaction
         signature replayed;   // redo: lines of the last transaction that is resolved

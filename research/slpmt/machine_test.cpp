@@ -384,7 +384,7 @@ TEST_F(TwoRedoCores, RecoveryReplaysNothingOverAnotherCoresNewerTransaction) {
     EXPECT_EQ(recovered(at(8)), 3U);
 }
 
-/// A store outside of transactions comes after what its own core's last one stored, too.
+/// A store outside of transactions comes after the stores of its own core's last transaction, too.
 struct TinyRedoMachine : Machine {
     TinyRedoMachine() : Machine(with_redo(fg, "FG, redo"), small_caches()) {}
 };
@@ -426,7 +426,7 @@ TEST_F(FullRedoMachine, ALogThatComesRoundIsNotReplayedInPart) {
     EXPECT_EQ(wrong, 0U);
 }
 
-/// §III-D: 6.1 KB. The first level's fields are counted twice: only so do they come to 3.9 KB.
+/// §III-D: 6.1 KB. The first level's fields are counted twice: only then is their sum 3.9 KB.
 TEST(Area, TheFieldsTakeWhatThePaperSays) {
     const std::uint64_t first = (32 << 10) / 64 * mark::first_bits / 8,
                         second = (256 << 10) / 64 * mark::second_bits / 8;

@@ -12,9 +12,9 @@ namespace hf::slpmt::mark {
 inline constexpr std::uint16_t all_words = 0xff, words_per_half = 4, half = 0xf;
 inline constexpr std::uint16_t persist = 1 << 8;
 inline constexpr unsigned identifier_shift = 9; // two bits
-// The identifier means something: a transaction stored to the line, which is not durable yet.
-// Hardware can tell from persist bit, identifier and modified state only if stores outside of
-// transactions are kept apart otherwise, of which the paper says nothing.
+// The identifier is valid: a transaction stored to the line, which is not durable yet. Hardware can
+// derive this from persist bit, identifier and modified state only if stores outside of
+// transactions are kept apart otherwise, and the paper does not say how.
 inline constexpr std::uint16_t owned = 1 << 11;
 
 constexpr unsigned identifier(std::uint16_t marks) { return marks >> identifier_shift & 3; }

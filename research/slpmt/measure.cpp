@@ -35,7 +35,7 @@ std::unique_ptr<workload> workload_of(const measured_case& what, unsigned core =
     return under;
 }
 
-/// What a machine does between start and stop.
+/// A machine's work between start and stop.
 class measurement {
 public:
     explicit measurement(machine& on) : on_(on) {}
@@ -77,8 +77,8 @@ private:
     std::uint64_t lines_ = 0, accesses_ = 0, risk_ = 0, commits_ = 0;
 };
 
-/// Makes the structure, inserts, and lets everything lazy become durable. 'step' is told where what
-/// is measured starts and stops, and of each insertion's commit.
+/// Makes the structure, inserts, and lets everything lazy become durable. Reports to 'step' where
+/// the measured part starts and stops, and each insertion's commit.
 template <class Step> void run(const measured_case& what, workload& under, program& in,
                                Step&& step) {
     in.begin();
@@ -102,7 +102,7 @@ template <class Step> void run(const measured_case& what, workload& under, progr
 
 namespace {
 
-/// The same on several cores: the one that has come least far makes the next insertion.
+/// The same on several cores: the core that is furthest behind makes the next insertion.
 void run_on_cores(const measured_case& what, machine& on, measurement& its,
                   std::vector<std::unique_ptr<workload>>& under) {
     std::vector<program> in;

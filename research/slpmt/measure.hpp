@@ -34,7 +34,7 @@ struct measured {
 
 measured measure(const measured_case& what);
 
-/// What the case does, whatever the machine: no technique changes which words a program reaches.
+/// The case's work on any machine: no technique changes which words a program reaches.
 recorded record(const measured_case& what);
 /// The same figures as measure() of the case that was recorded, with this technique on this
 /// machine. There are no sites in it. Requires: one core.

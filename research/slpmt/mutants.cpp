@@ -9,8 +9,8 @@
 namespace hf::slpmt {
 namespace {
 
-/// Stores of a workload that are eager and logged, and wrong as anything else, but for what is
-/// "right" here: of these no crash could show anything.
+/// Stores of a workload that are eager and logged, and wrong with any other annotation, except
+/// those in "right": for these no crash could show a difference.
 struct wrong_sites {
     std::string_view workload;
     std::vector<std::string_view> sites;

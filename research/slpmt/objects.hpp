@@ -31,7 +31,7 @@ template <class T> struct ref {
     friend bool operator==(ref a, ref b) { return a.at == b.at; }
 };
 
-/// What a member reads as.
+/// The type as which a member is read.
 template <class T> struct read_as {
     static_assert(std::is_same_v<T, std::uint64_t>);
     using type = std::uint64_t;
@@ -103,7 +103,7 @@ public:
         std::memcpy(bytes_.data() + offset, &value, sizeof value);
         writes_.emplace_back(offset, value);
     }
-    /// Only where the word is not so already: recovery that is done again writes less.
+    /// Stores only if the word differs: recovery that is repeated writes less.
     template <class T, class M, class V> void set(ref<T> in, M T::* member, V value) {
         const std::uint64_t offset = in.at + offset_of(member);
         if (word(offset).value != word_of(value) && holds(offset)) put(offset, word_of(value));
@@ -114,7 +114,7 @@ public:
 
 private:
     bool holds(std::uint64_t offset) const { return offset % 8 == 0 && offset < bytes_.size(); }
-    static constexpr std::uint64_t reads_per_byte = 4; // what is sound takes a tenth of that
+    static constexpr std::uint64_t reads_per_byte = 4; // a sound recovery takes a tenth of that
     std::vector<std::byte> bytes_;
     mutable std::uint64_t reads_left_;
     std::vector<std::pair<std::uint64_t, std::uint64_t>> writes_;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What a workload is written against: objects whose loads and stores the machine executes, memory
-// for new ones, and the annotations of stores.
+// The interface for workloads: objects whose loads and stores the machine executes, memory for new
+// ones, and the annotations of stores.
 #pragma once
 
 #include <slpmt/machine.hpp>
@@ -31,8 +31,8 @@ public:
     static constexpr std::uint64_t root_bytes = 256;
     static std::uint64_t first_object(const layout& where) { return where.heap() + root_bytes; }
 
-    /// What the program does from here on is recorded. A word is then ready "at" the number of its
-    /// load, which the next address takes along: the times of a run that is recorded mean nothing.
+    /// From here on the program's work is recorded. A word is then ready "at" the number of its
+    /// load, which the next address takes along: the times of a recorded run mean nothing.
     void record(recorded& to) { record_ = &to; }
     machine::loaded word(std::uint64_t offset, sim::ticks ready) const {
         if (record_ == nullptr) return on_.load(offset, ready);
@@ -71,7 +71,7 @@ public:
         on_.compute(instructions);
     }
 
-    /// A transaction is about to begin: what is made from here on is fresh to it.
+    /// Called before a transaction begins: objects made from here on are fresh to it.
     void begin() {
         fresh_ = next_;
         note({event_kind::begin});

@@ -20,7 +20,7 @@ void resolve(image& of, const log_layout& log, const resolution& last) {
     // will, and a redo log would be replayed from there.
     const resolution mark{last.tag + 2, last.next, last.next};
     const std::uint64_t at = log.slot_line(mark.tag) * line_bytes;
-    // The tag is what makes it the newest: it is written last.
+    // The tag makes it the newest, so the tag is written last.
     of.put(at + offsetof(resolution, start), mark.start);
     of.put(at + offsetof(resolution, next), mark.next);
     of.put(at + offsetof(resolution, tag), mark.tag);

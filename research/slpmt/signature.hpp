@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A transaction's working set, as 2048 bits: it may say yes of a line it was never given, never no
-// of one that it was. All signatures share their hash functions. Source: SLPMT §III-C3, Table III.
+// A transaction's working set, as 2048 bits: it may say yes for a line that it does not contain,
+// never no for one that it contains. All signatures share their hash functions. Source: SLPMT
+// §III-C3, Table III.
 #pragma once
 
 #include <bitset>

@@ -19,7 +19,7 @@ struct operands {
 inline constexpr operands eager_logged{}, log_free{false, true}, lazy_log_free{true, true},
     lazy_logged{true, false};
 
-/// What a store does to the bits of its line. Source: Table I.
+/// The effect of a store on the bits of its line. Source: Table I.
 constexpr bool sets_persist_bit(operands how) { return !how.lazy; }
 constexpr bool sets_log_bit(operands how) { return !how.log_free; }
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Records what code does that the plugin has built in trace mode (holdfast/abi/trace_abi.h): plain
-// code on native pointers, in an arena that stands for the simulated memory. Defines what that code
-// calls, so that a program has this or the crash checker.
+// Records the accesses of code that the plugin has built in trace mode (holdfast/abi/trace_abi.h):
+// plain code on native pointers, in an arena that represents the simulated memory. It defines the
+// functions that such code calls, so a program has either this or the crash checker.
 //
-// Differs from a recorded program (program.hpp): which load an address came from nobody tells, so
+// Differs from a recorded program (program.hpp): the load that an address came from is unknown, so
 // every load starts at once; and every store is eager and logged.
 #pragma once
 
@@ -25,7 +25,7 @@ public:
 
     void begin() { made_.add({event_kind::begin}); }
     void commit() { made_.add({event_kind::commit}); }
-    /// What is measured begins here; take() ends it.
+    /// The measured part begins here; take() ends it.
     void start() { made_.add({event_kind::start}); }
     recorded take();
 

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Goal: a trace, replayed, is the run that it was recorded from, on any machine, by any technique;
-//           and a file
-// that is not whole, not a trace, or of another version is refused, whatever its bytes say. Method:
-// every figure of the study compared; files cut at every length, and changed with a checksum that
-// fits.
+// Goal: a trace, replayed, is the run that it was recorded from, on any machine, by any technique.
+// A file that is not whole, not a trace, or of another version is refused, whatever its bytes.
+// Method: every figure of the study compared; files cut at every length, and changed with a
+// checksum that fits.
 #include <base/checksum.hpp>
 #include <slpmt/measure.hpp>
 
@@ -47,7 +46,7 @@ void expect_same(const measured& a, const measured& b) {
 
 TEST(Trace, ReplayedFromItsFileGivesTheSameFigures) {
     const file_of_test file;
-    hf::sim::parameters slow; // another machine than the one that was recorded on
+    hf::sim::parameters slow; // a machine that differs from the recorded one
     slow.memory.write_ns = 2300;
     slow.core.reorder_buffer = 64;
     for (const char* name :
@@ -87,7 +86,7 @@ TEST(Trace, ReadingRefusesEveryShorterFile) {
     EXPECT_EQ(read_trace(file.path).error().code(), hf::errc::corrupt);
 }
 
-/// What reading says of a file with this change, its checksum made to fit.
+/// The result of reading a file with this change, its checksum made to fit.
 hf::status after(const std::function<void(trace_header&)>& change, const recorded& made) {
     const file_of_test file;
     EXPECT_TRUE(write_trace(file.path, made).ok());

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::uint32_t lot = 100; // how many of an offer come and go at a time
 constexpr std::uint32_t rows_at_a_time = 128;
-/// Not a client: made with the last of the rows, so that tables without it are not full yet.
+/// Not a client: made with the last of the rows, so tables without it are not full yet.
 constexpr identifier opened = 0;
 
 std::uint32_t any_price(random_words& random) { return 50 + 10 * random.below(5); }
@@ -66,7 +66,7 @@ status agency::request(std::uint64_t t) {
     });
 }
 
-// Of what it looks at, the dearest of each kind.
+// Reserves the dearest of each kind among the offers that it looks at.
 void agency::reserve(transaction& in, random_words random) {
     std::array<reservation, all_kinds.size()> dearest{};
     std::array<offer, all_kinds.size()> rows{};
@@ -99,7 +99,7 @@ void agency::strike_off(transaction& in, random_words random) {
     if (!in.find_customer(customer, list_)) return;
     for (const reservation& each : list_) {
         offer row{};
-        if (!in.find(each.what, each.id, row)) continue; // (3): does not happen; look() would tell
+        if (!in.find(each.what, each.id, row)) continue; // (3): never; look() would find it
         --row.used;
         ++row.free;
         in.put(each.what, each.id, row);

@@ -7,8 +7,8 @@
 // (1) used + free == total in each row; used counts the reservations of it in all customers' lists.
 // (2) A customer's bill is the sum of the prices in its list.
 // (3) A row that somebody has reserved is not removed.
-// (4) Request t is a function of the tables and (seed, t) only: who knows how many requests were
-//     carried out knows the tables.
+// (4) Request t is a function of the tables and (seed, t) only: the number of requests that were
+//     carried out determines the tables.
 #pragma once
 
 #include "../peer/random.hpp"
@@ -33,7 +33,7 @@ public:
     /// Fills the maps, unless that has been done. Errors: pool_full.
     status open_for_business();
     /// Carries out request t: user_percent make a reservation; of the others one half strikes a
-    /// customer off, the other changes what is on offer. Errors: pool_full; nothing is changed.
+    /// customer off, the other half changes the offers. Errors: pool_full; nothing is changed.
     status request(std::uint64_t t);
 
     struct report {

@@ -45,7 +45,7 @@ class Agency:
         assert process.returncode == -9, process.returncode
 
     def digest(self, engine, requests):
-        """Of the books after 'requests' more; that they balance is checked on the way."""
+        """The totals of the books after 'requests' more; checks on the way that they balance."""
         done = subprocess.run(self.command(engine, "--requests", str(requests)),
                               capture_output=True, text=True, timeout=120, check=False)
         assert done.returncode == 0, done.stderr

@@ -51,7 +51,7 @@ int run(const settings& given) {
     if (!opened) return refuse(opened.error().what());
     agency office(**opened, given.agency);
     std::puts("opens");
-    std::fflush(stdout); // who kills it waits for the line
+    std::fflush(stdout); // a test that kills it waits for the line
     if (const auto done = office.open_for_business(); !done.ok()) return refuse(done.what());
     const auto start = std::chrono::steady_clock::now();
     for (std::uint64_t t = given.first; t < given.first + given.requests; ++t) {

@@ -81,7 +81,7 @@ private:
     PMEMoid* bucket_of(identifier id) const noexcept {
         return &buckets_[apps::hash_of(&id, sizeof id, 0) & (table_->bucket_count - 1)];
     }
-    // The link to the entry, or the one that ends the chain.
+    // The link to the entry, or the link that ends the chain.
     PMEMoid* link_of(identifier id) const noexcept {
         PMEMoid* link = bucket_of(id);
         for (auto* each = direct<entry<Value>>(*link); each != nullptr && each->id != id;

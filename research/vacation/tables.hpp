@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What a travel agency knows: four recoverable maps, and failure-atomic transactions over them. An
-// engine keeps them; agency.hpp is what clients do. Source: MOD §6.1, vacation.
+// A travel agency's data: four recoverable maps, and failure-atomic transactions over them. An
+// engine keeps them; agency.hpp has the clients' work. Source: MOD §6.1, vacation.
 #pragma once
 
 #include <holdfast/result.hpp>
@@ -21,7 +21,7 @@ inline constexpr std::array all_kinds{kind::car, kind::room, kind::flight};
 
 using identifier = std::uint64_t;
 
-/// What can be reserved: a row of the map of its kind. used + free == total.
+/// An offer that can be reserved: a row of the map of its kind. used + free == total.
 struct offer {
     std::uint32_t used, free, total, price;
 
@@ -36,18 +36,17 @@ struct reservation {
 };
 static_assert(sizeof(reservation) == 12);
 
-/// The maps as one transaction sees them: with its own changes. What cannot be done for want of
-/// room is remembered, and all of the transaction with it.
+/// The maps as one transaction sees them: with its own changes. A step that finds no room fails the
+/// whole transaction.
 class transaction {
 public:
     virtual bool find(kind what, identifier id, offer& found) = 0;
     virtual void put(kind what, identifier id, const offer& row) = 0;
     virtual void erase(kind what, identifier id) = 0;
 
-    /// The customer's reservations in some order; false when there is no such customer.
+    /// The customer's reservations in some order; false if the customer is unknown.
     virtual bool find_customer(identifier id, std::vector<reservation>& found) = 0;
-    /// Adds them to the customer's list and their prices to the bill; makes the customer, if there
-    /// is none.
+    /// Adds them to the customer's list and their prices to the bill; makes a new customer.
     virtual void book(identifier customer, std::span<const reservation> more) = 0;
     virtual void erase_customer(identifier id) = 0;
 
@@ -60,8 +59,8 @@ public:
     virtual ~tables() = default;
 
     /// Carries out 'client' failure-atomically: all of its changes or none. May call it several
-    /// times. An engine may leave 'client' by longjmp: it holds nothing that a destructor must give
-    /// back.
+    /// times. An engine may leave 'client' by longjmp, so it must hold nothing that a destructor
+    /// releases.
     virtual status run(const std::function<void(transaction&)>& client) = 0;
 
     virtual void for_each(kind what,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The agency with nothing durable: std::unordered_map. What it costs anyway, and the model that the
-// durable ones are compared with.
+// The agency with nothing durable: std::unordered_map. It shows the cost without durability, and is
+// the model that the durable ones are compared with.
 #include "tables.hpp"
 
 #include <unordered_map>

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Broken contracts stop the process before it writes nonsense to PM. Cheap assertions stay on in
-// release builds; HF_ASSERT_SLOW is for whole-structure checks and for what every store passes: it
+// release builds. HF_ASSERT_SLOW is for whole-structure checks and for the path of every store: it
 // is on in debug builds, and wherever HF_SLOW_ASSERTIONS is defined (optimised code, checked).
 //
-// What a pool's file holds is judged, and refused, before anything is asserted of it: damage is an
-// error, never a broken contract.
+// The contents of a pool's file are judged, and refused, before anything is asserted of them:
+// damage is an error, never a broken contract.
 #pragma once
 
 #include <mutex>
@@ -24,8 +24,7 @@ void set_fatal_handler(void (*handler)(const char* message)) noexcept;
 /// refusal. One that returns has declined.
 void set_thread_fatal_handler(void (*handler)(const char* message)) noexcept;
 
-/// Whether this thread holds the lock, as far as the C library tells: true where it does not. For
-/// assertions.
+/// Whether this thread holds the lock; true if the C library does not report it. For assertions.
 inline bool held_here([[maybe_unused]] std::mutex& lock) noexcept {
 #if defined(__GLIBC__)
     return lock.native_handle()->__data.__owner == ::gettid();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Checksums of durable records: XXH3, seeded so that a record is valid only where and when it was
-// written.
+// Checksums of durable records: XXH3, seeded so that a record is valid only at the place and time
+// of its writing.
 #pragma once
 
 #include <cstddef>

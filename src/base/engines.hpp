@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The engines that this build knows: the table (holdfast/abi/engines.def), for the runtime.
+// The engines of this build: the table (holdfast/abi/engines.def), for the runtime.
 #pragma once
 
 #include <holdfast/recovery.hpp>
@@ -31,7 +31,7 @@ constexpr unsigned engine_slot(engine_bit of) noexcept {
     return static_cast<unsigned>(std::countr_zero(static_cast<std::uint32_t>(of)));
 }
 
-/// What of a failure-atomic function's writes an engine is told to log.
+/// The writes of a failure-atomic function that the compiler reports to an engine's log.
 enum class engine_sections : std::uint8_t {
     none,
     inputs,
@@ -71,11 +71,11 @@ constexpr bool runs_again(const engine_row& of) noexcept {
 }
 
 std::span<const engine_row* const> engine_table() noexcept;
-/// The row of one bit; null: this build knows no such engine.
+/// The row of one bit; null: this build has no such engine.
 const engine_row* engine_of(std::uint32_t bit) noexcept;
-/// Of those bits the ones whose engines have failure-atomic functions.
+/// The bits whose engines have failure-atomic functions.
 std::uint32_t bits_with_sections(std::uint32_t mask) noexcept;
-/// "clobber, undo"; of bits that this build does not know, their numbers.
+/// "clobber, undo"; for bits that this build does not know, their numbers.
 std::string engine_names(std::uint32_t mask);
 
 } // namespace hf

@@ -5,11 +5,11 @@
 
 namespace hf {
 
-/// The name of a failure-atomic function as its source spells it: "push(list*, unsigned long)"; of
-/// a closure the place it stands in: "user(list*)::$_0". A name that is none of C++'s comes back as
-/// it is, as does any when there is no memory. Valid until this thread's next call.
+/// The name of a failure-atomic function as its source spells it: "push(list*, unsigned long)"; for
+/// a closure its place: "user(list*)::$_0". Any other name is returned unchanged, as is every name
+/// when there is no memory. Valid until this thread's next call.
 const char* readable_name(const char* linker_name) noexcept;
-/// Whether that is a closure given to hf::tx: what recovery hands it are captures, not arguments.
+/// Whether it names a closure given to hf::tx: recovery passes it captures, not arguments.
 bool is_closure(const char* linker_name) noexcept;
 
 } // namespace hf

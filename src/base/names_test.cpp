@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Messages name functions as their sources do. Goal: nobody has to run c++filt on what stopped a
-// program.
+// Messages name functions as their sources do. Goal: a message about the function that stopped a
+// program needs no c++filt.
 #include <base/names.hpp>
 
 #include <gtest/gtest.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What a thread has of its own until it ends, and has again when it is asked for later still: by
-// destructors of thread_local objects that were made before, by those of pthread keys, and, of the
+// A thread's own data until the thread ends, and again if it is asked for later still: by
+// destructors of thread_local objects that were made before, by those of pthread keys, and, on the
 // thread that ends the process, by functions given to atexit and by destructors of static objects.
 #pragma once
 
@@ -12,7 +12,7 @@
 
 namespace hf {
 
-/// One T for each thread and each T. What is made for the end of the process stays.
+/// One T for each thread and each T. A T made at the end of the process stays.
 template <class T> class of_thread {
 public:
     /// Made when it is first asked for. Throws what T's constructor throws, and std::bad_alloc.
@@ -30,7 +30,7 @@ private:
     };
     static T& make() {
         auto made = std::make_unique<T>();
-        // Where those of thread_local objects have run, the destructors of keys do still, once more
+        // When the destructors of thread_local objects have run, those of keys still run; once more
         // for what they themselves make.
         static const late_key late;
         note_in_key(made.get());
@@ -45,8 +45,8 @@ private:
         if (has_key_) (void)::pthread_setspecific(key_, made);
     }
 
-    /// Goes with the library that this is in: a thread that ends later must not be sent there, and
-    /// keys are few.
+    /// Deletes the key with its library: a thread that ends later must not be sent there, and keys
+    /// are few.
     struct late_key {
         late_key() noexcept {
             has_key_ = ::pthread_key_create(&key_, [](void*) { drop(); }) == 0;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What threads have of a library that is unloaded goes with it. Method: a library is loaded, used
-// and unloaded, once while a thread that used it is between its thread_local objects' destructors.
+// A thread's data in a library that is unloaded goes with the library. Method: a library is loaded,
+// used and unloaded, once while a thread that used it is between its thread_local objects'
+// destructors.
 #include <gtest/gtest.h>
 
 #include <dlfcn.h>

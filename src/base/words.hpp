@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Copies of what has just been stored. A load that is wider than the stores before it waits until
-// these have left the processor; optimisers know nothing of that, and make one memcpy of words that
-// are stored one by one.
+// Copies of bytes that have just been stored. A load that is wider than the stores before it waits
+// until these have left the processor. Optimisers ignore that, and turn words that are stored one
+// by one into one memcpy.
 #pragma once
 
 #include <base/line.hpp>

@@ -58,7 +58,7 @@ hf::open_options options_from(const hf_open_options* given) {
     return o;
 }
 
-/// What is wrong with a number from C that no value of its enumeration has; empty: nothing.
+/// The reason why a number from C is no value of its enumeration; empty: all are values.
 std::string out_of_range(const hf_open_options& o) {
     const struct {
         const char* option;
@@ -79,7 +79,7 @@ std::string out_of_range(const hf_open_options& o) {
 hf_status hf::c::fail(errc code, std::string text) noexcept {
     try {
         hf::of_thread<error_text>::get().words = std::move(text);
-    } catch (const std::bad_alloc&) { // the code says it all the same
+    } catch (const std::bad_alloc&) { // the code alone says it
     }
     return static_cast<hf_status>(code);
 }

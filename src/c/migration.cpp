@@ -19,7 +19,7 @@ struct hf_migration {
 
 hf::status hf::c::migrated(migration& of, hf_migrate_function run, void* context) {
     hf_migration face(of);
-    fail(errc::ok, {}); // what is said from here on, the function has met
+    fail(errc::ok, {}); // later messages are about the function's own calls
     const hf_status ended = run(&face, context);
     if (ended == HF_OK) return {};
     if (ended < HF_OK || ended > HF_NOT_INSTRUMENTED)

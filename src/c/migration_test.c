@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * hf_open_options::migrate. What migrations do to pools is tried in C++ (src/open/migration_test.cpp,
- * test/attacks/kill); here, that C gets all of it. Names of the functions here are claims. */
+ * hf_open_options::migrate. The C++ tests try what migrations do to pools
+ * (src/open/migration_test.cpp, test/attacks/kill). This one tests that C gets all of it. Names
+ * of the functions here are claims. */
 #include <holdfast/mod.h>
 
 #include <signal.h>
@@ -29,7 +30,7 @@ struct new_root {
 
 static char path[4096];
 
-/* What the function does besides, and returns. */
+/* What the function does in addition, and returns. */
 struct wish {
     int calls;
     hf_status answer;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// MOD's structures of std::string behind pointers. What several kinds have is written once, over
-// the C++ handle 'of' in each pointer's struct.
+// MOD's structures of std::string behind pointers. Functions that several kinds share are written
+// once, over the C++ handle 'of' in each pointer's struct.
 //
 // Every function that may allocate memory of the process runs under guarded(): no exception leaves.
 #include <base/of_thread.hpp>
@@ -65,7 +65,7 @@ template <class Work> hf_status guarded(Work&& work) noexcept try {
     return fail(errc::io_error, {}); // no room for words either
 }
 
-/// What take and pop gave this thread last.
+/// The last element that take or pop gave this thread.
 struct taken_element {
     std::string bytes;
 };
@@ -134,7 +134,7 @@ template <class Handle> hf_status clear(Handle* of) noexcept {
     return guarded([&] { return told(of->of.clear()); });
 }
 
-/// A result<bool>, told through a pointer that may be null.
+/// Returns a result<bool> through a pointer, which may be null.
 hf_status told_whether(const hf::result<bool>& ended, int* whether) noexcept {
     if (!ended) return told(ended.error());
     if (whether != nullptr) *whether = *ended;
@@ -176,7 +176,7 @@ void splice(vector_batch& to, std::uint64_t index, std::uint64_t removed_count,
         to.insert(index + i, view(elements[i]));
 }
 
-/// Commits what 'change(batch)' does, unless that says that there is no such element.
+/// Commits what 'change(batch)' does, unless that reports that there is no such element.
 template <class Handle, class Change> hf_status change_if_there(Handle& of, Change&& change) {
     bool there = false;
     const hf::status ended = of.update([&](auto& to) { there = change(to); });

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * MOD's structures from C11. Each function of <holdfast/mod.h> does what its sentence says, keeps
- * it over a clean close, and a process that is killed keeps what was committed. Names of the
- * functions here are claims. */
+ * MOD's structures from C11. Each function of <holdfast/mod.h> does what its comment promises,
+ * and its effect survives a clean close. A process that is killed keeps what was committed.
+ * Names of the functions here are claims. */
 #include <holdfast/mod.h>
 
 #include <signal.h>
@@ -232,7 +232,7 @@ static void names_are_checked(hf_pool* pool) {
     CHECK(hf_mod_map_open(pool, memset(longer, 'x', 64), &map) == HF_BAD_ARGUMENT);
 }
 
-/* What the functions above left under each name; clears it when asked to. */
+/* The contents that the functions above left under each name; clears them when asked to. */
 static void each_has_only_what_was_kept(hf_pool* pool) {
     hf_mod_map* map;
     hf_mod_set* set;
@@ -270,7 +270,7 @@ static void each_has_only_what_was_kept(hf_pool* pool) {
     hf_mod_queue_close(queue);
 }
 
-/* A child counts up in a map and a vector, tells each number, and is killed. */
+/* A child counts up in a map and a vector, reports each number, and is killed. */
 static void a_killed_process_loses_nothing_it_committed(void) {
     int told[2];
     CHECK(pipe(told) == 0);

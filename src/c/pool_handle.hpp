@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What the parts of the C API share: the pool behind the pointer, and how a failure is told.
+// Shared by the parts of the C API: the pool behind the pointer, and the report of a failure.
 #pragma once
 
 #include <holdfast/holdfast.h>

@@ -64,7 +64,7 @@ void add_options(const hf::cli::command& app, asked& a) {
                "but not everything was explored.\nGuide: docs/guide/crash-checking.md");
 }
 
-/// What of the options decides which failure a replay means.
+/// The command that replays a failure: it has the options that decide which failure that is.
 std::string replay_command(const char* self, const std::string& name, const program& given,
                            const check_options& o) {
     std::string out = fmt::format("holdfast crash {} '{}' --depth {}", self, name, o.explore.depth);

@@ -85,7 +85,8 @@ def main():
     expect(["1:0"], 0, [(2, 0)], report("--brief", threads=1, states={"1:0": 1_001}))
     expect(["1:0", "2:0"], 0, [], report(threads=3))
     expect(["1:0"], 0, [], report("--depth", "1", threads=1, states={"1:0": 10**9}))
-    # What a short run finds, or does not end with, is a failure however much it leaves out.
+    # A fault that a short run finds, or a short run that does not end, is a failure, however much
+    # it leaves out.
     expect(["1:0", "1:1"], 1, both, report(violation="1:1"))
     expect(["1:0", "1:1"], 1, both, report("--long", incomplete="1:1"))
     expect(["1:0"], 1, [(1, 1), *both], report(violation="1:0"))

@@ -80,7 +80,7 @@ void explorer::explore(std::span<const std::byte> before, const event_record& ru
     }
     f.open.assign(touched_.size(), 0);
     f.contents.clear();
-    f.digests.assign(touched_.size(), 0); // of what is not as it was before
+    f.digests.assign(touched_.size(), 0); // of lines that have changed
     f.digest = 0;
     explore_run(f, run, legal);
     result_.seconds += cpu_seconds() - begin;
@@ -97,7 +97,7 @@ void explorer::explore_run(frame& f, const event_record& run, const std::vector<
     f.part = failure_point::before_it;
     if (f.level == 0 && !fail_here(f, *now)) return;
     f.part = 0;
-    // Else the memory is what the run above has just recovered from.
+    // Otherwise the memory is that from which the run above has just recovered.
     bool stored = f.level == 0 || frames_[f.level - 1]->killed;
     for (std::size_t i = 0; i < run.events.size(); ++i) {
         const trace_event& e = run.events[i];
@@ -142,7 +142,8 @@ void explorer::explore_run(frame& f, const event_record& run, const std::vector<
 bool explorer::explore_store(frame& f, const trace_event& e, const std::byte* data,
                              const legal_set& legal) {
     const std::size_t line = touched(e.offset / line_bytes);
-    // What has reached memory has persisted there: then failures fall between the words as well.
+    // Bytes that have reached memory have persisted there: then failures fall between the words as
+    // well.
     const std::size_t step = domain_ == domain::adr ? e.bytes : word_bytes;
     for (std::size_t at = 0; at < e.bytes;) {
         const std::size_t n =
@@ -241,7 +242,7 @@ bool explorer::kill_here(frame& f, const legal_set& legal) {
     return go_on;
 }
 
-/// Tells failures by a kill apart: by what recovery finds, and by what may still be lost of it.
+/// Distinguishes failures by a kill: by what recovery finds, and by what may still be lost of it.
 std::uint64_t explorer::killed_digest(const frame& f, const legal_set& legal) {
     persistent_memory left = f.memory;
     left.kill();
@@ -299,7 +300,7 @@ void explorer::run_recovery(frame& f, bool recorded) {
     for (std::size_t line : dirty_lines_) set_memory(line, f.left(line));
 }
 
-/// Runs recovery where undecided lines have their newest contents. False: there are none (5).
+/// Runs recovery with the newest contents in undecided lines. False: no line is undecided (5).
 bool explorer::run_with_newest(frame& f) {
     if (f.level != 0 || f.killed || replaying_ != nullptr || !f.choices.empty()) return false;
     std::vector<std::size_t> undecided;
@@ -334,9 +335,9 @@ bool explorer::leaf(frame& f, const legal_set& legal) {
         const closing how = (*replaying_)[f.level + 1].close;
         return how == closing::never ? descend(f, legal, v.state) : close(f, legal, v.state, how);
     }
-    // Without a look at what is new, this was a run of recovery that has been judged before; but
-    // what it did may be failed in turn, and looked at then.
-    // A kill alone leaves what a failure of the power may leave, too.
+    // Without a look at a new line this was a run of recovery that has been judged before. But its
+    // events may be failed in turn, and looked at then.
+    // A kill alone leaves a state that a power failure may leave, too.
     const bool counted =
         f.level + 1 >= options_.failures_min && !f.killed && f.after == closing::never;
     if (!unmet_.empty()) {
@@ -359,9 +360,9 @@ bool explorer::leaf(frame& f, const legal_set& legal) {
     return close_some(f, legal, v.state);
 }
 
-/// Closes what recovery has recovered, of recoveries after as many failures as there may be one in
-/// so many (8), in the ways that there are in turn; after a kill, of which there is one an event,
-/// every one.
+/// Closes what recovery has recovered, after as many failures as 'depth' allows (8): one recovery
+/// in so many, in the possible ways by turns. After a kill, which comes once an event, every
+/// recovery.
 bool explorer::close_some(frame& f, const legal_set& legal, outcome state) {
     const unsigned one_in = options_.close_one_in;
     if (one_in == 0 || f.level + 1 != options_.depth || f.closed) return true;
@@ -395,7 +396,7 @@ bool explorer::close(frame& f, const legal_set& legal, outcome state, closing ho
         go_on = descend(f, legal, state);
         frames_[f.level + 1]->after = closing::never;
     }
-    f.choices = choices; // what the close had to choose is not tried in other ways
+    f.choices = choices; // the close's choices are not tried in other ways
     return go_on;
 }
 

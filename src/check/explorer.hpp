@@ -2,40 +2,42 @@
 //
 // Explores what a failure at any moment of a run may leave, and what recovery makes of it.
 //
-// A run is a list of events (trace). It is replayed on a model of memory (persistent_memory); at
+// A run is a list of events (trace). It is replayed on a model of memory (persistent_memory). At
 // each event that makes new contents possible, recovery runs on every memory that contains one of
 // them. Recovery is ordinary code that reads ordinary memory:
 //
-// (1) A line with several possible contents is undecided until recovery reads of it what it has not
-//     stored itself; then it is decided, and recovery is run again for every other choice. Lines
-//     that recovery never reads make no choices: one run stands for all their contents.
+// (1) A line with several possible contents is undecided until recovery reads bytes of it that it
+//     has not stored itself. Then the line is decided, and recovery is run again for every other
+//     choice. Lines that recovery never reads make no choices: one run represents all their
+//     contents.
 // (2) Recovery's own events are a run in turn: failures in it are explored the same way, to 'depth'
 //     failures in a row. A line decided later than such a failure is undecided again in it.
-// (3) What has been explored already, same choices and same verdicts wanted, is not explored again.
-// (4) A range that recovery reads under a checksum (hf::believed::checked), and what it reads
-//     only as long as that holds (checked_on), is tried whole, as it was, and with each of its
-//     lines in each older content alone, not in every combination: the checksum tells all of those
-//     from the whole one. Option 'every_combination' turns this off.
+// (3) A state that has been explored already, with the same choices and the same verdicts wanted,
+//     is not explored again.
+// (4) For a range that recovery reads under a checksum (hf::believed::checked), and for what it
+//     reads only as long as that holds (checked_on), not every combination is tried. It is tried
+//     whole, as it was, and with each of its lines in each older content alone: the checksum
+//     distinguishes all of those from the whole one. Option 'every_combination' turns this off.
 //
-// (5) Memory holds the oldest content of what is undecided: code that is not watched reads that,
-//     one possible content, where the choices say otherwise. With the newest ones instead the
-//     outcome must be the same, or something is read unseen: tried once for each failure of the
+// (5) Memory holds the oldest content of undecided lines. Code that is not watched reads that
+//     content, which is only one of the possible ones. With the newest contents instead the outcome
+//     must be the same, or something is read unseen. This is tried once for each failure of the
 //     run.
 //
-// (6) The first failure may also be a kill: recovery then finds all that had been stored, but what
-//     had not been flushed has not persisted for that, and the failure of the power that follows
-//     may still lose it. Only domain ADR tells the two apart, and only where another failure
-//     follows.
+// (6) The first failure may also be a kill: recovery then finds all that had been stored. What had
+//     not been flushed has not persisted, and a following power failure may still lose it. Only
+//     domain ADR distinguishes the two, and only if another failure follows.
 //
-// (7) What a state costs does not grow with memory: lines that nobody has stored to have no part in
-//     it. Below, a line is its number among those touched.
+// (7) The cost of a state does not grow with memory: lines that nobody has stored to do not count.
+//     Below, a line is its number among those touched.
 //
-// (8) Who recovers a pool may also close it, and then the power fails: what it has vouched for must
-//     be there. Recovery is run once more for that, with the choices that it had and the first of
-//     whatever the close has to choose; this is the last failure of a chain, and comes after as
-//     many as 'depth' allows. The run itself may end with a close, too.
+// (8) A recovered pool may also be closed before the power fails: what the close has vouched for
+//     must then be there. For that, recovery is run once more, with the choices that it had, and
+//     with the first of the close's choices. This is the last failure of a chain, and comes after
+//     as many as 'depth' allows. The run itself may end with a close, too.
 //
-// Recovery may die: signals, broken contracts and runs without end are verdicts, not the end.
+// Recovery may die: signals, broken contracts and runs without end are verdicts; exploration goes
+// on.
 #pragma once
 
 #include <check/persistent_memory.hpp>
@@ -59,11 +61,11 @@ enum class event_kind : std::uint8_t {
     fence,
     decided,
     legal,
-    closed // what was open is closed, and vouched for (8)
+    closed // an open pool is closed, and vouched for (8)
 };
 
-/// What recovery ends with (8): with nothing; with a close of what it has recovered, without a
-/// seal, at once or after operations that went on from there; with a close that seals, after those
+/// How recovery ends (8): with nothing; with a close of what it has recovered, without a seal, at
+/// once or after operations that went on from there; with a close that seals, after such operations
 /// if there are any.
 enum class closing : std::uint8_t { never, at_once, after_more, sealed };
 
@@ -72,7 +74,7 @@ struct trace_event {
     std::uint8_t thread;
     std::uint32_t offset; // of memory; 'legal': index of the set that counts from here on
     std::uint32_t bytes;
-    std::uint32_t data; // where its bytes start in event_record::data
+    std::uint32_t data; // the start of its bytes in event_record::data
     code_place place;
 };
 
@@ -125,7 +127,7 @@ struct violation {
 
 struct exploration {
     std::uint64_t states = 0;   // runs of recovery judged
-    double images = 0;          // contents of memory that they stand for (1)
+    double images = 0;          // contents of memory that they represent (1)
     std::uint64_t merged = 0;   // runs that met nothing new, and failures explored before (3)
     std::uint64_t failures = 0; // events at which failures were explored, all depths
     std::uint64_t events = 0;   // of the runs explored
@@ -156,7 +158,7 @@ struct explore_options {
 
 class explorer final : private observer {
 public:
-    /// 'memory' is where recovery looks; 'recover' runs it, judges what it finds and lets go of it.
+    /// 'memory': recovery's memory. 'recover' runs recovery, judges the result and lets go of it.
     explorer(std::span<std::byte> memory, domain d, std::function<verdict()> recover,
              const explore_options& options);
     ~explorer();
@@ -166,9 +168,9 @@ public:
     /// violation.
     void explore(std::span<const std::byte> before, const event_record& run,
                  const std::vector<legal_set>& legal);
-    /// 'recover' says that recovery is over: what follows looks, and whoever saw the memory so has
-    /// seen this state, which no further failure may change. What looking stores counts if somebody
-    /// goes on from there.
+    /// 'recover' calls this when recovery is over. The rest only looks: the state has been seen,
+    /// and no further failure may change it. Stores by these looks count only if a program goes on
+    /// from there.
     void recovered() noexcept;
     /// 'recover' goes on with the pool that it has recovered and looked at: failures of that are
     /// explored as recovery's own are. From here on only these states are right after one.
@@ -177,17 +179,17 @@ public:
     unsigned failures_before() const noexcept;
     /// The last of them was one of the process alone (6).
     bool killed() const noexcept;
-    /// What 'recover' shall end with this time (8). Before it closes anything it says by wants()
-    /// what it has shown; afterwards it calls closed().
+    /// How 'recover' must end this time (8). Before 'recover' closes anything, it passes the states
+    /// that it has shown to wants(); afterwards it calls closed().
     closing closes() const noexcept { return closing_; }
     void closed();
-    /// Whether what 'recover' finds has been closed, so that there is nothing to recover.
+    /// Whether 'recover' finds a closed pool, so that there is nothing to recover.
     bool found_closed() const noexcept;
     bool found_sealed() const noexcept;
-    /// The thread that does what is reported next.
+    /// Sets the thread of the next reports.
     void set_thread(unsigned thread) noexcept { thread_ = static_cast<std::uint8_t>(thread); }
-    /// For what 'recover' may do in several ways, such as the order in which it takes logs: one of
-    /// 0 … options - 1, and every other one in another run.
+    /// For actions of 'recover' that may be done in several ways, such as the order in which it
+    /// takes logs: returns one of 0 … options - 1, and every other one in another run.
     std::uint32_t pick(std::uint32_t options);
     /// Runs recovery once more on the memory of a violation; its verdict.
     verdict replay(std::span<const std::byte> before, const event_record& run,

@@ -30,8 +30,8 @@ void explorer::report(frame& f, const std::string& what) {
     result_.violations.push_back(std::move(v));
 }
 
-/// The oldest store to the line that is not in what was kept of it. Stores that changed nothing are
-/// neither missing nor there.
+/// The oldest store to the line that is missing in the kept content. Stores that changed nothing
+/// are neither missing nor there.
 missing_line explorer::lost_of(const frame& f, std::size_t line, const line_content& kept) const {
     const bool killed_before = f.level > 0 && frames_[f.level - 1]->killed;
     struct step {
@@ -78,7 +78,7 @@ missing_line explorer::lost_of(const frame& f, std::size_t line, const line_cont
     return m;
 }
 
-/// Of the run, until the first failure; none: ~0.
+/// The last change of the run before the first failure; no change: ~0.
 std::size_t explorer::last_change() const {
     const frame& f = *frames_[0];
     const event_record& run = *f.explored;

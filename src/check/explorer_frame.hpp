@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What the explorer keeps of a run that it explores: explorer.cpp follows the run and fails it,
-// explorer_lines.cpp says what its events do to memory, explorer_recovery.cpp watches recovery.
+// The explorer's state of a run that it explores. explorer.cpp follows the run and fails it,
+// explorer_lines.cpp applies its events to memory, explorer_recovery.cpp watches recovery.
 #pragma once
 
 #include <base/checksum.hpp>
@@ -20,8 +20,8 @@ inline std::uint64_t digest_of(std::size_t line, const std::vector<line_content>
     return contents.size() == 1 ? sum : checksum(&sum, sizeof sum, line + 1);
 }
 
-/// A line that the failure before this run left with one of several contents, which one is not
-/// known: stores go over whichever it is.
+/// A line that the failure before this run left with one of several contents, without deciding
+/// which: stores apply to each of them.
 struct unknown_line {
     std::vector<line_content> bases;
     std::vector<persistent_memory>
@@ -37,9 +37,9 @@ struct explorer::frame {
     closing after = closing::never; // the run is a recovery that ends so, and fails only then (8)
     bool closed = false;            // the event is not before the close
     const event_record* explored = nullptr;
-    persistent_memory memory{domain::adr, {}}; // but for these lines:
+    persistent_memory memory{domain::adr, {}}; // except for these lines:
     std::map<std::size_t, unknown_line> unknown;
-    std::vector<line_content> image; // what is left where nothing is known (5)
+    std::vector<line_content> image; // the contents of undecided lines (5)
     std::vector<std::uint32_t> open; // line -> index into 'contents', plus 1; 0: one content
     std::vector<std::vector<line_content>> contents;
     std::vector<std::uint64_t> digests; // by line
@@ -62,11 +62,11 @@ struct explorer::frame {
     const std::vector<line_content>& contents_of(std::size_t line) const {
         return line == new_line ? new_contents : contents[open[line] - 1];
     }
-    /// What a kill leaves.
+    /// The content after a kill.
     const line_content& newest(std::size_t line) const {
         return open[line] == 0 ? image[line] : contents[open[line] - 1].back();
     }
-    /// What memory_ holds when recovery starts.
+    /// The content of memory_ when recovery starts.
     const line_content& left(std::size_t line) const { return killed ? newest(line) : image[line]; }
 };
 

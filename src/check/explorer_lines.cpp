@@ -112,7 +112,7 @@ std::vector<line_content> explorer::possible(const frame& f, std::size_t line) {
     return out;
 }
 
-/// Takes over what the model says of the line; returns its possible contents.
+/// Takes over the model's state of the line; returns its possible contents.
 std::vector<line_content> explorer::refresh_line(frame& f, std::size_t line) {
     std::vector<line_content> possible = explorer::possible(f, line);
     f.digest ^= f.digests[line];
@@ -122,7 +122,7 @@ std::vector<line_content> explorer::refresh_line(frame& f, std::size_t line) {
         f.changed.push_back(line);
         set_memory(line, possible.front());
     }
-    // A look at what is new must be noticed, even where there is nothing to choose.
+    // A look at a new line must be noticed, even if it has no choices.
     const bool unmet = std::ranges::find(f.unmet, line) != f.unmet.end();
     if (possible.size() == 1 && !unmet) f.open[line] = 0;
     else {

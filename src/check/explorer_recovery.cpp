@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The run of recovery under way: what it reads is decided, what it writes recorded.
+// The run of recovery under way: it decides the lines that it reads, and records its writes.
 #include <base/assert.hpp>
 #include <base/line.hpp>
 #include <check/explorer_frame.hpp>
@@ -76,7 +76,7 @@ std::uint32_t explorer::choose(frame& f, std::uint32_t options) {
 void explorer::decide(std::size_t line, const line_content& content) {
     decided_[line] = run_;
     std::erase(unmet_, line);
-    // What a close, or an open after it, looks at must not change which failures are explored.
+    // Looks of a close, or of an open after it, must not change which failures are explored.
     const bool counts = closing_ == closing::never && current_->after == closing::never;
     for (unsigned level = 0; counts && level < current_->level; ++level)
         frames_[level]->looked_at[line] = true;
@@ -155,7 +155,8 @@ void explorer::checked(std::size_t offset, std::size_t bytes, bool goes_on) {
         for (std::size_t i = contents.size(); i-- > 0;) // newest first
             (same_bytes(contents[i], contents.back(), from, to) ? p.same : p.other)
                 .push_back(&contents[i]);
-        // Of those, the oldest, and those that miss one word: others miss what one of these does.
+        // Keeps of those the oldest, and those that miss one word: what others miss, one of these
+        // misses, too.
         std::erase_if(p.other, [&](const line_content* c) {
             return c != p.other.back() && words_apart(*c, contents.back()) > 1;
         });
@@ -163,7 +164,7 @@ void explorer::checked(std::size_t offset, std::size_t bytes, bool goes_on) {
         parts.push_back(std::move(p));
     }
     if (parts.empty()) return;
-    // Of a chain: all as the newest; one line in one older content; or all as the oldest.
+    // For a chain: all lines newest; one line in one older content; or all lines oldest.
     const bool chooses = others > 0 && (chain_ == chain::unmet || chain_ == chain::newest);
     const bool may_be_oldest = chain_ == chain::unmet;
     const std::uint32_t way = chooses ? choose(*current_, 1 + others + may_be_oldest) : 0;

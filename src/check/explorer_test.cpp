@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Goal: the explorer visits exactly the states that the model allows, as deep as it is told, and
-// reports those that recovery gets wrong. Method: protocols of a few stores, reported by hand; the
-// states they have are counted on paper.
+// Goal: the explorer visits exactly the states that the model allows, as deep as it is asked to,
+// and reports those that recovery gets wrong. Method: protocols of a few stores, reported by hand;
+// their states are counted on paper.
 #include <check/explorer.hpp>
 #include <check/recorder.hpp>
 #include <pool/believed.hpp>
@@ -293,7 +293,7 @@ TEST(Explorer, AKillIsOfTheNewestMemoryWhereverAStoreStands) {
         put(word(0), 7);
         put(word(0), 0);
     };
-    // Where nothing is found a mark is made; found later, the mark is wrong.
+    // If recovery finds nothing, it makes a mark. If it finds the data later, the mark is wrong.
     const auto marks = [] {
         if (get(word(1)) == 0) return outcome{1};
         if (get(word(0)) == 7) return outcome{get(word(2)) == 0 ? 1U : 0U};
@@ -311,7 +311,7 @@ TEST(Explorer, AKillIsOfTheNewestMemoryWhereverAStoreStands) {
 
 struct closing_protocol {
     std::function<void()> run;        // what is failed
-    std::function<outcome()> recover; // of what was not closed; as a look, of what was
+    std::function<outcome()> recover; // of a pool that was not closed; a look at one that was
     std::function<void()> close;      // before its flag, in line 3, is stored and made durable
     std::function<void()> go_on = [] {};
 };
@@ -677,8 +677,8 @@ TEST(Explorer, ChecksummedRangesAreTriedByParts) {
     EXPECT_FALSE(explored(write, {{1, 2}}, careless, all).violations.empty());
 }
 
-// Records in a row, read as long as their checks hold: what each of them may miss is tried behind
-// the whole ones before it, and not beside what those may miss.
+// Records in a row, read as long as their checksums hold: the missing parts of each are tried
+// behind the whole ones before it, and not beside missing parts of those.
 TEST(Explorer, ChainsOfRecordsAreTriedOneMissingPartAtATime) {
     constexpr std::size_t count = 4;
     const auto write = [](recorder&) {

@@ -38,7 +38,7 @@ void give_up(int signal, siginfo_t* about, void*) {
     ::siglongjmp(back, 1);
 }
 
-/// Whoever is about to set another call, or none, may be interrupted here half done.
+/// An interruption may come here while another call is half set.
 void call_out() {
     auto* const call = tick_call;
     void* const context = tick_context;
@@ -49,7 +49,7 @@ void tick(int, siginfo_t* about, void*) {
     if (guarding == 0) return;
     const bool passed_on = about->si_code == SI_TKILL;
     if (::pthread_equal(guarded, ::pthread_self()) == 0) {
-        // The guarded thread counts the ticks; the one that has the turn looks at itself.
+        // The guarded thread counts the ticks; the thread that has the turn makes the call.
         if (!passed_on) ::pthread_kill(guarded, SIGALRM);
         else call_out();
         return;
@@ -101,7 +101,7 @@ void at_every_tick(void (*call)(void*), void* context) noexcept {
 
 std::string run_guarded(double seconds_max, const std::function<void()>& body) {
     install();
-    // A guarded run may wait for another thread, which guards what it does itself.
+    // A guarded run may wait for another thread, which guards its own work.
     sigjmp_buf outer;
     std::memcpy(&outer, &back, sizeof outer);
     const pthread_t outer_thread = guarded;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Which states count as right at a moment of a run: those after some order of operations in which
-//   (1) every durable operation is, those acknowledged or under way may be, no other is;
-//       an acknowledged one is durable, or, if it is buffered, all before it of its thread are;
+// The legal states at a moment of a run: those after some order of operations in which
+//   (1) every durable operation is, and acknowledged ones or those under way may be; no other
+//       operation is. An acknowledged one is durable, or, if it is buffered, all before it of its
+//       thread are;
 //   (2) operations of one thread keep their order, and one that was acknowledged before another
 //       began comes before it.
 #pragma once

@@ -126,7 +126,7 @@ void used_chunks::add_changed(const heap& blocks, const std::byte* base, std::si
     }
 }
 
-/// Names the blocks in which engine justdo keeps its logs, where the program has not.
+/// Names the blocks of engine justdo's logs, if the program has not.
 static void name_logs(const pool::impl& pool, std::vector<std::uint64_t>& named) {
     justdo::superblock* const super = justdo::superblock_of(*pool.file);
     if (super == nullptr) return;
@@ -171,7 +171,7 @@ std::string judge::compare_blocks(pool& p, const state& seen, const used_chunks*
 
 namespace {
 
-/// What the seal says of one lane, or of one block, and is not so; empty: all holds.
+/// A promise of the seal about a lane, or a block, that does not hold; empty: all hold.
 std::string broken_promise(std::span<const std::byte> memory, const pool_header& header,
                            const seal_found& seal) {
     for (std::uint32_t l = 0; l < header.lane_count; ++l) {
@@ -207,7 +207,7 @@ std::string judge::broken_seal(std::span<const std::byte> memory) {
     const auto chosen = choose_header("the image", read);
     if (!chosen) return chosen.error().what();
     const pool_header& header = chosen->header;
-    if (header.open != 0) return {}; // which the open will tell
+    if (header.open != 0) return {}; // the open will report it
     const extent& last = header.extents[header.extent_count - 1];
     const seal_found seal = find_seal(memory, last.offset_bytes + last.size_bytes, header, true);
     if (seal.state != seal_state::intact)

@@ -19,7 +19,7 @@ namespace hf::crash {
 /// Looking at these alone, a judgement costs as much in a large pool as in a small one.
 class used_chunks {
 public:
-    /// Those that have any.
+    /// The chunks that have blocks.
     explicit used_chunks(pool& p);
     /// Takes in those whose entries or bits lie on lines (of the pool) that were changed.
     void add_changed(pool& p, std::span<const std::size_t> lines);
@@ -36,7 +36,7 @@ private:
 
 class judge {
 public:
-    /// What the program shows of 'p', or what is wrong with it. Blocks are looked for in 'used', or
+    /// The state that the program shows of 'p', or the fault. Looks for blocks in 'used', or
     /// everywhere.
     static hf::check::verdict look(pool& p, program& given,
                                    const std::map<hf::check::outcome, std::string>& known,

@@ -126,14 +126,14 @@ void persistent_memory::store_words(std::size_t line, const line_content& wanted
     close_if_settled(line);
 }
 
-/// A store that changes nothing is still a store: returns the words in which it must count, because
-/// a non-temporal store to them has not settled, and notes where the others stand in order.
+/// A store that changes nothing is still a store. Returns the words in which it must count, because
+/// a non-temporal store to them has not settled, and notes the order of the others.
 unsigned persistent_memory::note_unchanged(open_line& of, std::size_t from_word,
                                            std::size_t to_word, unsigned changed) {
     for (const nt_word& n : of.nt)
         if (n.superseded == never && n.word >= from_word && n.word <= to_word)
             changed |= 1u << n.word;
-    // Behind a store of several words, it comes after all of them.
+    // Behind a store of several words, this store comes after all of them.
     const std::uint64_t newest = of.first + of.versions.size() - 1;
     if (std::ranges::find(of.torn, newest, &torn_version::whole) != of.torn.end())
         of.versions.push_back(line_content(of.versions.back()));

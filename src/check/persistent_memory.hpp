@@ -31,7 +31,7 @@ public:
     /// Requires: 'durable' is a whole number of lines.
     persistent_memory(domain d, std::span<const std::byte> durable);
 
-    /// One more line behind the others.
+    /// Adds a line behind the others.
     void extend(const line_content& durable);
 
     /// Bytes reached memory. More than a word of one line: the words come in any order, and of the
@@ -52,7 +52,7 @@ public:
     /// Every content that the line may have after a failure now; no two are equal, the newest
     /// (what running code sees) is the last.
     std::vector<line_content> possible(std::size_t line) const;
-    /// What running code sees.
+    /// The content that running code sees.
     line_content newest(std::size_t line) const;
     /// Lines with more than one possible content (and perhaps some with one), in no order.
     const std::vector<std::size_t>& open_lines() const noexcept { return open_lines_; }

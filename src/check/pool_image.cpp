@@ -14,7 +14,7 @@
 namespace hf::check {
 namespace {
 
-// Of the blocks of a small pool, and of some thousand more.
+// For the blocks of a small pool, and for some thousand more.
 constexpr std::uint64_t room_for_seal = 64 << 10;
 
 } // namespace

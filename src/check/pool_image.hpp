@@ -25,13 +25,13 @@ public:
     pool_image(pool_image&&) noexcept;
     pool_image& operator=(pool_image&&) = delete;
 
-    /// Where the pool stands: as much as it may grow to, and room for a seal behind that.
+    /// The pool's memory: as much as it may grow to, and room for a seal behind that.
     std::span<std::byte> memory() const noexcept { return memory_; }
     /// The bytes that setup left.
     const std::vector<std::byte>& initial() const noexcept { return initial_; }
     void reset() noexcept;
-    /// Opens what memory() holds now, after a failure of the machine or of a process alone; pending
-    /// sections are recovered in this order. 'sealed': the close is to leave a seal.
+    /// Opens the present contents of memory(), after a failure of the machine or of a process
+    /// alone. Pending sections are recovered in this order. 'sealed': closing leaves a seal.
     result<pool> open(const recovery_order& order = {}, bool power_failed = true,
                       bool sealed = false);
     const open_options& options() const noexcept { return options_; }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The base of this repository's crash programs. It has a small pool, whose options a program gives
-// where they differ; a lock for threads that take turns; and a look at every block, for programs
-// that may lose some.
+// The base of this repository's crash programs. It has a small pool, whose options a program may
+// change; a lock for threads that take turns; and a look at every block, for programs that may lose
+// some.
 #pragma once
 
 #include <holdfast/author/blocks.hpp>

@@ -76,7 +76,7 @@ private:
     void find_races();
     bool next_schedule(schedule& by, std::size_t points) const;
     double elapsed() const;
-    /// What one run without a failure may take.
+    /// The time limit of one run without a failure.
     double run_seconds() const { return std::clamp(options_.explore.seconds_max, 1.0, 60.0); }
 
     program& given_;
@@ -90,14 +90,14 @@ private:
     std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
     std::vector<std::uint8_t> writers_, racing_; // recorder::note_writers, loads_race
     std::unordered_set<std::uint64_t> runs_;     // explored in this pass: schedules may be one run
-    std::optional<used_chunks> used_;            // by what the explorer has touched
+    std::optional<used_chunks> used_;            // by the chunks that the explorer has touched
     std::map<outcome, std::vector<legal_set>> after_; // states after each operation that goes on
     outcome shown_ = 0;                               // what the pool showed last
     bool changed_by_looks_ =
         false; // describe() uses the pool: a look behind a close would show another state
 };
 
-/// What happens in it, wherever that stands in the sources.
+/// The run's events, wherever they are in the sources.
 std::uint64_t digest_of(const event_record& run) {
     std::uint64_t sum = checksum(run.data.data(), run.data.size(), 0);
     for (const trace_event& e : run.events) {
@@ -128,7 +128,8 @@ bool checking::reference_run(const operation_order& order) {
     const bool right = v.recovered && reference_after(*p, v.state);
     if (right && !changed_by_looks_) {
         const verdict first = judge::look(*p, given_, {}), second = judge::look(*p, given_, {});
-        // What no look may find is a change, too: of what is wrong no state is known.
+        // A state that some look calls wrong counts as a change, too: a wrong pool has no known
+        // state.
         changed_by_looks_ = !first.recovered || !second.recovered || first.state != second.state;
     }
     pool::impl::abandon(std::move(*p));
@@ -234,7 +235,7 @@ verdict checking::recover() {
     used_->add_changed(*p, explorer_->touched_lines());
     verdict v = judge::look(*p, given_, known_, &*used_);
     shown_ = v.state;
-    // Once: what a failure of this leaves is recovered, and judged, like anything else.
+    // Once: what a failure of these operations leaves is recovered, and judged, like anything else.
     if (v.recovered && explorer_->failures_before() == 1 && how != closing::at_once && !was_closed)
         v = go_on(*p, v);
     if (!v.recovered || how == closing::never) {
@@ -247,11 +248,11 @@ verdict checking::recover() {
     return v;
 }
 
-/// Uses the pool that has shown this state, and judges what that leaves.
+/// Uses the pool that has shown this state, and judges the result.
 verdict checking::go_on(pool& p, const verdict& seen) {
     const auto found = after_.find(seen.state);
     if (found == after_.end() || found->second.empty())
-        return seen; // a wrong state is told as such
+        return seen; // the verdict reports a wrong state
     legal_set now{seen.state};
     explorer_->wants(now);
     for (unsigned i = 0; i < found->second.size(); ++i) {
@@ -279,7 +280,7 @@ std::string checking::run_after(pool& p, unsigned operation) {
         return {};
     }
     std::string died;
-    explorer_->set_thread(wanted + 1); // 0 is the one that has recovered
+    explorer_->set_thread(wanted + 1); // 0 is the thread that has recovered
     threads_->run(
         {wanted, {}},
         [&](unsigned t) {
@@ -334,7 +335,7 @@ std::size_t checking::explore_schedule(explorer& explore, const schedule& by) {
         return 0;
     }
     out_.last_schedule = by;
-    // Of threads that wait in a row the ring chooses each time, and rings are tried as a whole.
+    // If threads wait in a row, the ring chooses each time, and rings are tried as a whole.
     if (threads_ != nullptr && threads_->choices() > 1) out_.choices_left_out = true;
     if (!runs_.insert(digest_of(run)).second && options_.replay.empty()) return points;
     if (++out_.schedules == 1 && out_.depth_complete == 0 &&
@@ -364,7 +365,7 @@ void checking::find_races() {
 
 /// The next one with as many switches, among so many points; false: none.
 bool checking::next_schedule(schedule& by, std::size_t points) const {
-    // Threads that the turn goes to.
+    // The threads that get the turn.
     for (unsigned& step : by.steps) {
         if (++step < given_.threads()) return true;
         step = 1;
@@ -389,7 +390,8 @@ void checking::explore_schedules(explorer& explore) {
             by.steps.assign(preemptions, 1);
             std::size_t points = 0;
             do {
-                // Of the runs that differ only in who is next, the first has told.
+                // For runs that differ only in the next thread, the first one has counted the
+                // points.
                 points = explore_schedule(explore, by);
                 if (give_up(explore)) return;
             } while (next_schedule(by, points));
@@ -417,8 +419,8 @@ void checking::explore_random_schedules(explorer& explore) {
     }
 }
 
-/// Of the recoveries after so many failures, how many are closed: the more where they are few
-/// beside what follows, else so few that they cost a part of the rest only.
+/// One recovery in how many is closed, after so many failures: more of them if they are few beside
+/// what follows, else so few that they cost only a part of the rest.
 unsigned checking::close_one_in(unsigned depth) const {
     if (!options_.closes || changed_by_looks_) return 0;
     const bool few = depth < options_.explore.depth;

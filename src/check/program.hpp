@@ -31,7 +31,7 @@ struct checked_program {
     unsigned depth_complete = 0;       // so many failures in a row were explored completely
     std::uint64_t schedules = 0;       // of several threads; 1 with one
     hf::check::schedule last_schedule; // by which the violation was found
-    bool choices_left_out = false;     // of who goes on where one thread of three waits
+    bool choices_left_out = false;     // of the next thread while one of three waits
     std::vector<hf::check::code_place> redundant_flushes; // of lines with nothing unflushed
     std::vector<hf::check::code_place> redundant_fences;  // with nothing to wait for
     std::vector<std::string> trouble; // what kept the program from being explored
@@ -50,7 +50,7 @@ struct check_options {
     hf::check::schedule replay_schedule;          // … of a run by this schedule
 };
 
-/// Errors: none; what goes wrong is in the result.
+/// Errors: none; the result reports failures.
 checked_program check(const std::string& name, program& given, const check_options& options);
 
 /// Every program made known, by name.

@@ -21,8 +21,8 @@ public:
     recorder(const recorder&) = delete;
     recorder& operator=(const recorder&) = delete;
 
-    /// What the recorder destroyed last has kept: exploration stops at the run that fails, so that
-    /// after a violation this is the run to tell of.
+    /// The events of the recorder that was destroyed last. Exploration stops at the run that fails,
+    /// so after a violation this is that run.
     static const event_record& last() noexcept { return last_; }
 
     /// The thread whose events come next.
@@ -34,21 +34,21 @@ public:
     void legal(std::uint32_t set) { add(event_kind::legal, set, 0); }
     /// Everything is closed, and vouched for.
     void closed() { add(event_kind::closed, 0, 0); }
-    /// Called where another thread may be given the turn: after every event, and, with what
+    /// Called where another thread may get the turn: after every event, and, for memory that
     /// several threads use, between a load of it and the access that follows.
     std::function<void()> at_event;
     /// Called when a thread does nothing but look, again and again: another must go on.
     std::function<void()> at_wait;
     /// For each word of memory the threads that store to it, a bit each; it is kept and filled.
     void note_writers(std::vector<std::uint8_t>& by_word) { writers_ = &by_word; }
-    /// What it was in another run: where loads race.
+    /// The result of another run: where loads race.
     void loads_race(const std::vector<std::uint8_t>& writers) { racing_ = &writers; }
 
     const event_record& recorded() const noexcept { return trace_; }
     /// Offset of a store that nobody reported, found at a fence; none: ~0.
     std::size_t unreported() const noexcept { return unreported_; }
 
-    /// What functional shadowing does, judged on the way.
+    /// Judges functional shadowing during the run.
     const shadow_trace& shadows() const noexcept { return shadows_; }
 
     void load(std::size_t offset, std::size_t bytes) override {
@@ -84,7 +84,7 @@ public:
         event();
     }
     void fence() override {
-        // Only the fence that the repeated store is, not one of the thread that has the turn then.
+        // Only the repeated store's own fence, not one of the next thread.
         if (std::exchange(repeated_, false) && trace_.events.back().kind == event_kind::fence)
             return;
         find_unreported();
@@ -125,15 +125,15 @@ private:
         raced_ &= ~(1u << thread_);
         if (at_event) at_event();
     }
-    /// Before an access of the thread: what it has loaded another may change now.
+    /// Before an access of the thread: another one may now change what it has loaded.
     void between() {
         if ((raced_ >> thread_ & 1) == 0) return;
         raced_ &= ~(1u << thread_);
         if (at_event) at_event();
     }
 
-    /// A store of what is there, again: an attempt to take a lock, say. It is left out, with the
-    /// fence that it is, and counts as a look.
+    /// Whether a store repeats what is there: an attempt to take a lock, say. It is left out,
+    /// together with its fence, and counts as a look.
     bool repeats(event_kind kind, std::size_t offset, std::size_t bytes) {
         const trace_event* before = nullptr;
         for (std::size_t i = trace_.events.size(); i-- > 0 && before == nullptr;)
@@ -151,7 +151,7 @@ private:
             (*writers_)[w] |= static_cast<std::uint8_t>(1u << thread_);
     }
 
-    /// Code that is not built in trace mode stores unseen: the memory tells.
+    /// Code that is not built in trace mode stores unseen: memory shows its stores.
     void find_unreported() {
         if (unreported_ != none ||
             std::memcmp(memory_.data(), reported_.data(), memory_.size()) == 0)
@@ -162,7 +162,7 @@ private:
 
     static constexpr std::size_t none = ~std::size_t{0};
     std::span<std::byte> memory_;
-    std::vector<std::byte> reported_; // the memory as the reports tell it
+    std::vector<std::byte> reported_; // the memory according to the reports
     std::size_t unreported_ = none;
     event_record trace_;
     shadow_trace shadows_;
@@ -170,7 +170,7 @@ private:
     std::uint8_t thread_ = 0;
     static constexpr unsigned looks_max = 100000;
     unsigned looks_ = 0;    // in a row, and nothing else
-    unsigned raced_ = 0;    // threads that have loaded what others change, a bit each
+    unsigned raced_ = 0;    // threads that have loaded words that others change, a bit each
     bool repeated_ = false; // the store before was left out
     std::vector<std::uint8_t>* writers_ = nullptr;
     const std::vector<std::uint8_t>* racing_ = nullptr;

@@ -15,7 +15,7 @@ namespace {
 
 using namespace hf::check;
 
-/// What kept the lost store from being there, and what would have.
+/// The reason why the lost store was missing, and what would have kept it.
 blame::store lost_store(const missing_line& m, bool seen) {
     blame::store out{m.lost, m.lost_offset, m.lost_bytes, {}, {}, m.level > 0};
     if (seen) {
@@ -80,7 +80,7 @@ std::string trace_text(const violation& v, const event_record& run) {
     if (run.events.empty()) return {};
     const std::size_t end = std::min(v.last_event + 1, run.events.size());
     std::size_t begin = end - std::min(end, shown);
-    // What opened the pool tells nothing, once operations have begun.
+    // Events of the pool's opening are of no interest once operations have begun.
     const auto first = std::ranges::find(run.events, event_kind::legal, &trace_event::kind);
     if (const auto at = static_cast<std::size_t>(first - run.events.begin()); at < end)
         begin = std::max(begin, at);
@@ -161,7 +161,7 @@ std::string complete_text(const checked_program& checked) {
     return out;
 }
 
-/// Where redundant flushes and fences stand, and how many, those that come most often first.
+/// Places of redundant flushes and fences, with their numbers, the most frequent first.
 std::vector<std::pair<std::string, std::size_t>> redundant_places(const checked_program& checked) {
     std::vector<code_place> all = checked.redundant_flushes;
     all.insert(all.end(), checked.redundant_fences.begin(), checked.redundant_fences.end());
@@ -196,12 +196,12 @@ std::string quoted(const std::string& text) {
     return out + '"';
 }
 
-/// "12" or "12.3"; the part after the dot is 'otherwise' where there is none.
+/// "12" or "12.3"; if there is no dot, the part after it is 'otherwise'.
 struct dotted {
     std::size_t whole, part;
 };
 
-/// Such numbers between commas, perhaps none; false when there is anything else.
+/// Such numbers between commas, perhaps none; false on anything else.
 bool parse_numbers(std::string_view text, std::size_t otherwise, std::vector<dotted>& out) {
     while (!text.empty()) {
         const std::string_view one = text.substr(0, text.find(','));

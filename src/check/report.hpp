@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What the crash checker says, for people and for programs.
+// The crash checker's output, for people and for programs.
 #pragma once
 
 #include <check/program.hpp>
@@ -14,7 +14,7 @@ namespace hf::crash {
 checked_program check_for_report(const std::string& name, program& given,
                                  const check_options& options);
 
-/// What went wrong at a failure, in terms of the source.
+/// The cause of a failure, in terms of the source.
 struct blame {
     struct store {
         hf::check::code_place place;
@@ -28,9 +28,9 @@ struct blame {
 /// Requires: 'run' is the run that the violation was found in.
 blame find_blame(const hf::check::violation& v, const hf::check::event_record& run);
 
-/// One line of numbers; after it, for each violation: what failed and when, the events before it,
-/// the stores that are guilty and where they stand, what would mend them, and the command that
-/// replays it. 'run': the run explored last.
+/// One line of numbers. After it, for each violation: the failure and its time, the events before
+/// it, the guilty stores and their places, a cure, and the command that replays it. 'run': the run
+/// explored last.
 std::string for_people(const checked_program& checked, const hf::check::event_record& run,
                        const std::string& replay_command);
 /// One JSON object.
@@ -46,14 +46,14 @@ std::string listed_json(const std::string& name, unsigned threads);
 /// been recovered was closed before, at once or after more operations; "s120:": with a seal.
 /// "0.1,12.2@": the first thread and the number of the ring, the switch and its steps.
 std::string replay_text(const checked_program& checked, const hf::check::violation& v);
-/// What 'text' replays. Errors: 'failures' is empty when it says nothing such.
+/// The failure that 'text' replays. Errors: 'failures' is empty if the text names no failure.
 struct replay_asked {
     hf::check::schedule by;
     std::vector<hf::check::failure_point> failures;
 };
 replay_asked parse_replay(const std::string& text);
 
-/// What was built: the version, and the commit where it is known.
+/// The build: the version, and the commit if it is known.
 std::string built_from();
 
 } // namespace hf::crash

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Goal: a report names the line at fault. Method: programs with one fault each, explored as any
-// other; the report's guilty store must stand on the line that the program says it does.
+// other; the report must name the guilty store's line in the program.
 #include <check/pool_program.hpp>
 #include <check/program.hpp>
 #include <check/recorder.hpp>
@@ -46,7 +46,7 @@ public:
         s.add(r->valid);
         s.add(r->valid != 0 ? r->value : 0);
     }
-    /// What is stored plainly may have been in the caches only.
+    /// A plain store may have been in the caches only.
     void recover(hf::pool& p) override {
         hf::persist::persist(p.domain(), p.root<record>(), sizeof(record));
     }
@@ -76,7 +76,7 @@ struct missing_flush final : one_fault {
     }
 };
 
-/// Tells a wrong state by an expectation alone: what it adds is the same.
+/// Reports a wrong state by an expectation alone: its values are the same.
 struct unexpected final : one_fault {
     void change(hf::pool& p, record& r) override {
         r.value = 7;
@@ -186,7 +186,7 @@ struct third_in_between final : one_fault {
     void describe(hf::pool& p, state& s) override { s.add(p.root<record>()->valid); }
 };
 
-/// Two threads and a lock that whoever wants it spins for, in volatile memory or in the pool.
+/// Two threads and a lock that they spin for, in volatile memory or in the pool.
 struct spinning final : one_fault {
     explicit spinning(bool in_pool_) : in_pool(in_pool_) {}
     unsigned threads() const override { return 2; }
@@ -415,7 +415,7 @@ reported report_of(program& given) {
     return out;
 }
 
-/// The report's guilty store stands where the program says, and 'mend' is suggested.
+/// The report names the guilty store's line, and suggests 'mend'.
 void expect_guilty(program& given, const std::string& mend) {
     const reported r = report_of(given);
     ASSERT_EQ(r.checked.found.violations.size(), 1U) << r.text;

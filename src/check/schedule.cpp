@@ -66,7 +66,7 @@ struct turn_takers::shared {
         for (std::size_t i = 1;; ++i)
             if (const unsigned t = ring[(at + i) % n]; takers[t]->running && left-- == 0) return t;
     }
-    /// Where the schedule says nothing of who is next.
+    /// The next thread if the schedule names none.
     unsigned next_by_ring(unsigned from) {
         std::size_t others = 0;
         for (unsigned t = 0; t < takers.size(); ++t) others += t != from && takers[t]->running;
@@ -88,7 +88,7 @@ struct turn_takers::shared {
 };
 
 namespace {
-// Of one core. What a virtual machine's host takes counts as well: far more than any real step.
+// For one core. It includes what a virtual machine's host takes: far more than any real step.
 constexpr double spinning_seconds = 0.25;
 void look_for_spinning(void* of);
 thread_local turn_takers::shared* mine = nullptr; // of a thread that takes turns
@@ -194,7 +194,7 @@ void look_for_spinning(void* of) {
     auto& s = *static_cast<turn_takers::shared*>(of);
     const unsigned holder = s.holder;
     if (mine != &s || self != holder) {
-        // A thread that has only just begun to live is the holder and does not know it yet.
+        // A thread that has just been created holds the turn before it has noticed.
         const pthread_t asked = s.takers[holder]->thread.native_handle();
         if (::pthread_equal(asked, ::pthread_self()) == 0) ::pthread_kill(asked, SIGALRM);
         return;

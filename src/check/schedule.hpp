@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Threads that take turns: real threads, so that what they keep per thread is theirs, of which one
-// runs at a time. Where the turn changes is a schedule; the same schedule gives the same run.
+// Threads that take turns: real threads, so each has its own thread-local state; one runs at a
+// time. A schedule says where the turn changes; the same schedule gives the same run.
 //
-// A thread gives its turn up where the schedule says, where it ends, and where it waits: on a mutex
-// or by sched_yield (both are replaced in crash programs, see the link options of hf_check), or by
-// looking on and on at what another thread is to change. Then the next thread of a ring has it.
+// A thread gives up its turn at a switch of the schedule, when it ends, and when it waits: on a
+// mutex or by sched_yield (both are replaced in crash programs, see the link options of hf_check),
+// or by polling memory that another thread will change. Then the next thread of a ring has the
+// turn.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +17,7 @@
 
 namespace hf::check {
 
-/// Who begins, and before which of the run's points the turn goes to another thread.
+/// The thread that begins, and the points of the run before which the turn goes to another thread.
 struct schedule {
     unsigned first = 0;
     std::vector<std::size_t> switches; // ascending
@@ -36,8 +37,8 @@ public:
     /// turn. Returns the number of points passed.
     ///
     /// Errors:   a run in which every thread waits for another ends the process (deadlock). One
-    /// that
-    ///           is left by a jump (run_guarded) leaves its threads behind, and is the last one.
+    ///           that is left by a jump (run_guarded) leaves its threads behind, and is the last
+    ///           one.
     std::size_t run(const schedule& by, const std::function<void(unsigned)>& body,
                     const std::function<void(unsigned)>& turned);
     /// A point at which the turn may change: the thread that has the turn calls it.

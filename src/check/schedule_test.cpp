@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Goal: runs of several threads are what their schedule says, and what counts as right at a moment
-// of one follows from what was acknowledged. Method: small runs whose every step is known.
+// Goal: a schedule determines the runs of several threads, and the acknowledged operations
+// determine the legal states at each moment. Method: small runs whose every step is known.
 #include <check/guard.hpp>
 #include <check/history.hpp>
 #include <check/recorder.hpp>
@@ -132,7 +132,7 @@ TEST(History, OnlyTheLastOperationOfAThreadMayBeLostAndOnlyIfItIsBuffered) {
     past.acknowledged(0, true);
     EXPECT_EQ(past.legal(), (legal_set{1, 2}));
     past.began(0);
-    past.acknowledged(0); // durable, and so is all before it
+    past.acknowledged(0); // durable, with all before it
     EXPECT_EQ(past.legal(), legal_set{3});
 }
 

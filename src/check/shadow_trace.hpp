@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Holds functional shadowing to its rule, by what a run does: allocations, stores, flushes,
-// commits, fences. Of nodes that were made in the run, and of the words that it committed:
+// Holds functional shadowing to its rule, by the events of a run: allocations, stores, flushes,
+// commits, fences. The rule concerns nodes that were made in the run, and words that the run
+// committed:
 //
-// (1) A node is stored to from its making until the commit that names it, never after; but for an
-//     element announced, of at most a word, in one store of the thread that announced it.
-// (2) When a word is stored to name nodes, all that was stored to these is flushed and fenced.
-// (3) What else was stored, words above all, is flushed before the next fence. Nodes of shadows
-//     that are not committed yet may wait.
+// (1) A node is stored to from its making until the commit that names it, never after. Exception:
+//     an announced element of at most a word, in one store of the thread that announced it.
+// (2) When a word is stored to name nodes, all stores to these nodes are flushed and fenced.
+// (3) Any other store, above all to words, is flushed before the next fence. Nodes of shadows that
+//     are not committed yet may wait.
 // (4) A word that commits store is stored by commits only.
 // (5) A node is not made anew, nor an element of it stored in place, while a failure may leave a
-//     word of another version, of whichever root, that leads to it.
+//     word of another version, of any root, that leads to it.
 //
 // Memory is followed by granules of 16 bytes. A fence waits for what its own thread has flushed or
-// stored past the caches. In domains without flushes, (1) and (4) are left.
+// stored past the caches. In domains without flushes only (1) and (4) remain.
 // Source: MOD §6.4. Differs: nodes are flushed by the commit, not by the update.
 #pragma once
 
@@ -42,7 +43,7 @@ public:
     shadow_trace(std::size_t memory_bytes, domain d);
     /// The memory that offsets count in, for (5).
     shadow_trace(std::span<const std::byte> memory, domain d);
-    /// Whose events come next. Requires: below 8.
+    /// Says which thread the next events belong to. Requires: below 8.
     void set_thread(unsigned thread) noexcept { thread_ = static_cast<std::uint8_t>(thread); }
 
     // As observer has them (watch.hpp).
@@ -57,7 +58,7 @@ public:
 
     /// The first breach of the rule, with the calls that led to it; empty: none.
     const std::string& wrong() const noexcept { return wrong_; }
-    /// Nodes announced and commits made: a run that announces none shows nothing.
+    /// Nodes announced and commits made: a run without announcements proves nothing.
     std::uint64_t nodes() const noexcept { return nodes_; }
     std::uint64_t commits() const noexcept { return commits_; }
 
@@ -66,7 +67,7 @@ private:
     enum class use : std::uint8_t { other, fresh, named, published };
     enum class reached : std::uint8_t { durable, flushed, cache };
 
-    /// What a word led to before a commit, held until the word that it stored is durable.
+    /// The nodes that a word led to before a commit, held until the word that it stored is durable.
     struct held {
         std::size_t word;
         std::vector<std::size_t> granules; // ascending

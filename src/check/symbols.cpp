@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 using calls = std::vector<std::string>;
 std::map<const void*, calls> looked_up;
 
-/// Where this library's own sources were when it was built; ends with '/'.
+/// The place of this library's own sources when it was built; ends with '/'.
 constexpr std::string_view own_root = HF_SOURCE_ROOT "/";
 
 std::vector<std::string> output_of(const std::string& command) {
@@ -62,13 +62,13 @@ struct location {
     std::string nearest;        // symbol and distance
 };
 
-/// Of the call that returned to 'address': it stands one byte earlier.
+/// The location of the call that returned to 'address': the call is one byte earlier.
 location locate(const void* address) {
     const void* const call = static_cast<const char*>(address) - 1;
     Dl_info about{}, self{};
     if (address == nullptr || ::dladdr(call, &about) == 0) return {};
     location out{about.dli_fname, reinterpret_cast<std::uintptr_t>(call), {}};
-    // The program's own name is what it was called by, which need not lead to it.
+    // The program's own name is the name of its call, which need not lead to it.
     if (::dladdr(reinterpret_cast<const void*>(&locate), &self) != 0 &&
         self.dli_fbase == about.dli_fbase) {
         std::error_code ignored;
@@ -123,7 +123,7 @@ bool between(const std::string& file) {
     return rest.starts_with("src/check/") && !rest.ends_with("_test.cpp");
 }
 
-/// What a line of the symbolizer says: "function at file:line:column", or nothing of interest.
+/// The call in a line of the symbolizer: "function at file:line:column"; else nothing.
 std::string call_of(std::string_view line) {
     constexpr std::string_view inlined = " (inlined by) ";
     if (line.starts_with(inlined)) line.remove_prefix(inlined.size());

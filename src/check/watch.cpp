@@ -37,7 +37,7 @@ const void* end_of_stack() {
     return end;
 }
 
-/// Walks frame pointers: everything in trace mode is built with them, what calls it may not be.
+/// Walks frame pointers: everything in trace mode is built with them, its callers may not be.
 void note_place(const void* const* frame) {
     for (const void*& at : place.at) at = nullptr;
     for (unsigned i = 0; i < code_place::depth; ++i) {
@@ -62,7 +62,7 @@ clipped clip(const void* address, std::uint64_t bytes) {
 
 void on_event(const hf::trace::event& what, const void* address, std::size_t bytes) {
     if (watching == nullptr) return;
-    if (places_followed) { // of whoever announced it: trace::detail::tell is in between
+    if (places_followed) { // of the caller of announce: trace::detail::tell is in between
         const auto* own = static_cast<const void* const*>(__builtin_frame_address(0));
         note_place(static_cast<const void* const*>(own[0]));
     }
@@ -122,7 +122,7 @@ void hf_trace_store(const void* address, std::uint64_t bytes) {
 }
 
 void hf_trace_rmw(const void* address, uint64_t bytes) {
-    // Its store; where its effect as a fence counts, hf_trace_fence follows.
+    // Its store; if its effect as a fence counts, hf_trace_fence follows.
     hf_trace_store(address, bytes);
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What running code does to one range of memory: reported by code built in trace mode
-// (holdfast/abi/trace_abi.h) and by the persistence layer, on whichever thread does it.
+// The accesses of running code to one range of memory: reported by code built in trace mode
+// (holdfast/abi/trace_abi.h) and by the persistence layer, on the accessing thread.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,7 @@ public:
     virtual void checked(std::size_t offset, std::size_t bytes, bool goes_on) = 0;
     virtual void flush_now(std::size_t, std::size_t) {} // clflush
     virtual void turn(std::size_t, std::size_t) {}      // before a store
-    // Those of mod::announced; most observers look at none of them.
+    // Announcements of mod::announced; most observers ignore them.
     virtual void fresh(std::size_t, std::size_t) {}
     virtual void named(std::size_t, std::size_t) {}
     virtual void commit(std::size_t, std::size_t) {}
@@ -38,14 +38,14 @@ public:
     watch& operator=(const watch&) = delete;
 };
 
-/// Where the code stands that has just been reported: return addresses, innermost first.
+/// The place of the code that has just been reported: return addresses, innermost first.
 struct code_place {
     static constexpr unsigned depth = 4;
     const void* at[depth];
 };
 /// Filled for every report when 'on': costs some nanoseconds.
 void follow_places(bool on) noexcept;
-/// From here on also where follow_places(false) was asked for: to tell of a recovery that failed.
+/// From here on follows places even after follow_places(false): to report a recovery that failed.
 void follow_places_always() noexcept;
 const code_place& reported_place() noexcept;
 

@@ -49,8 +49,8 @@ private:
     options how_;
 };
 
-/// Whether the logged bytes that are not known as pointers may be such of another mapping: by-value
-/// arguments, preserved bytes.
+/// Whether logged bytes that are not known as pointers may be addresses of another mapping:
+/// by-value arguments, preserved bytes.
 bool holds_old_addresses(const pool_file& file, const hf_txfunc& function,
                          const pending_section& section) {
     const auto any = [&](const std::byte* bytes, std::uint64_t count) {
@@ -130,7 +130,7 @@ status clobber_engine::check(const pool::impl& pool, const pending_section& sect
     return check_place(file, *function, section);
 }
 
-/// What a run leaves when it is left by a jump.
+/// State that remains when a run is left by a jump.
 struct run final : section_recovery::work {
     run(pool::impl& pool, std::uint32_t lane) : own(pool, lane) {}
     attachment own;
@@ -164,7 +164,7 @@ void clobber_engine::recover(pool::impl& pool, pending_section& pending,
 bool clobber_engine::end_otherwise(pool::impl& pool, const pending_section& section,
                                    section_recovery& state) const {
     HF_ASSERT_SLOW(current_section == nullptr); // the run was left in a call of the runtime
-    pending_section now;                        // with what the re-execution has logged
+    pending_section now;                        // with the re-execution's own log records
     std::uint64_t newest = 0;
     lane_damage damage;
     if (!read_lane(*pool.file, pool.blocks.durable(), section.lane, now, newest, damage,

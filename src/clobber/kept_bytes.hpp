@@ -8,8 +8,8 @@
 // (2) Overwritten records are kept ones: in the log before their store is made, but no fence is
 //     between them. So they are whole whenever the caches outlive the failure (persistence domains
 //     process and eADR), and in ADR when the process alone has died. After a failure of the machine
-//     the record of a store that persisted may be missing: then it is not known whether rolling
-//     back is complete, and unless salvage asks for what there is they are not read at all.
+//     the record of a store that persisted may be missing: then nobody knows whether rolling back
+//     is complete, and the records are not read, unless salvage asks for them.
 // (3) Whether pending sections kept what they overwrote is in the header
 //     (engine_marks::drop_bytes): a pool may have been left open by a build, or with an option,
 //     that does not.

@@ -54,7 +54,7 @@ void mix(bool clobber, words* w) {
     }
 }
 
-/// What 'runs' sections make of the words 3 and 5.
+/// The words 3 and 5 after 'runs' sections.
 words expected(std::uint64_t runs) {
     words w{{3, 5}, 0, runs};
     for (std::uint64_t i = 0; i < runs; ++i) {

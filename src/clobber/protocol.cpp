@@ -14,7 +14,7 @@
 
 namespace hf::clobber {
 
-// Where there are sections there is their engine (open/program_engines.cpp).
+// A program with sections links their engine (open/program_engines.cpp).
 [[gnu::used]] static constexpr engine_ptr (*linked)() noexcept = &engine;
 
 template <class Medium>
@@ -154,8 +154,8 @@ const void* clobber_protocol<Medium>::preserve(const void* volatile_bytes, std::
         fatal("%s (%s) calls vlog_preserve after a store to PM: preserve first, store afterwards",
               readable_name(in_.function()->name), in_.function()->where);
     in_.append(record_kind::preserve, 0, bytes, volatile_bytes);
-    // The section may change the original (a local, bytes of the pool). Its first run reads what
-    // was recorded, as a re-execution will.
+    // The section may change the original (a local, bytes of the pool). Its first run reads the
+    // recorded copy, as a re-execution will.
     return in_.keep(volatile_bytes, bytes);
 }
 

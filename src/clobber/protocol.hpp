@@ -5,13 +5,12 @@
 //
 // (1) An input is in the log, durably, before the section overwrites it: the compiler calls
 //     hf_clobber_log.
-// (2) The old bytes of whatever else is overwritten in place are in the log ahead of the store, in
-//     program order and without a fence: only rolling back needs them (kept_bytes.hpp). Where the
-//     log has no room for them it says so.
-// (3) A section that has happened may be run again until its mark is durable, with the same result:
-//     it leaves the mark out where no other thread would depend on it (section/commit_marks.hpp,
-//     2).
-// (4) What a section read from volatile memory is in the log before its first store
+// (2) The old bytes of everything else that is overwritten in place are in the log ahead of the
+//     store, in program order and without a fence: only rolling back needs them (kept_bytes.hpp).
+//     If the log has no room for them it records that.
+// (3) A complete section may be run again until its mark is durable, with the same result. It
+//     leaves the mark out if no other thread would depend on it (section/commit_marks.hpp, 2).
+// (4) What a section reads from volatile memory is in the log before its first store
 //     (hf::vlog_preserve).
 #pragma once
 
@@ -25,18 +24,18 @@ namespace hf::clobber {
 
 class re_execution;
 
-/// What a re-execution asks of the protocol, whichever the medium.
+/// The protocol's part of a re-execution, in any medium.
 class taken_up {
 public:
-    /// Goes on with a pending section, whose inputs are restored; 'first', which outlives it, knows
-    /// its log.
+    /// Goes on with a pending section, whose inputs are restored. 'first' has its log, and outlives
+    /// it.
     virtual void take_up(const pending_section& from, re_execution& first) = 0;
     /// Ends it, durably.
     virtual void complete() = 0;
-    /// Ends a section that was taken up and has stored nothing in place, as if it had never begun.
+    /// Ends a section that was taken up and has stored nothing in place: it leaves no trace.
     /// 'untaken': blocks of its log that it has not come to.
     virtual void discard(std::span<const block> untaken) = 0;
-    /// What it has freed it keeps, and its stores are on their way to PM: it will be discarded.
+    /// Keeps what the section has freed and starts write-back of its stores: it will be discarded.
     virtual void forsake() = 0;
 
 protected:
@@ -77,7 +76,7 @@ private:
     bool keeping_ = false;     // what is overwritten (2)
     logged_words overwritten_; // as records say
     kept_ranges overwritten_long_;
-    re_execution* first_ = nullptr; // of a section that runs again: what its first run has logged
+    re_execution* first_ = nullptr; // the first run's log, for a section that runs again
 };
 
 template <> void clobber_protocol<ordered_medium>::commit();

@@ -67,8 +67,8 @@ bool re_execution::made_ready() const {
     return found >= pending_.announced;
 }
 
-/// All addresses in the arguments get the form that they were logged in; where that is another than
-/// today's, they are translated as they are read.
+/// All addresses in the arguments get the form in which they were logged. If that differs from
+/// today's form, they are translated when they are read.
 void re_execution::call() {
     shift_pointers(*work_.function(), pending_.args.data(),
                    file().logged_base() - file().canonical_base());
@@ -83,7 +83,7 @@ void re_execution::call() {
             return any;
         },
         [](void* late) noexcept { static_cast<re_execution*>(late)->expired_ = true; }, this);
-    // Whoever recovers gives the thread its own back (section/recovery.cpp).
+    // The recovering code restores the thread's own environment (section/recovery.cpp).
     persist::float_environment(pending_.begin.floats).apply();
     work_.function()->re_execute(args);
 }
@@ -97,7 +97,7 @@ void re_execution::discard() {
     HF_ASSERT_SLOW(work_.idle());
 }
 
-/// A copy for code to read. Where it was logged at another mapping, addresses are translated.
+/// A copy for code to read. If it was logged at another mapping, addresses are translated.
 const void* re_execution::as_read(const void* logged, std::uint64_t bytes) {
     if (file().logged_base() != reinterpret_cast<std::uint64_t>(file().base()))
         return translated_.emplace_back(logged, bytes, file().logged_forms()).data();

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A pending section run again (Clobber §4.3). Its function is called with the arguments that it
-// had, is given the blocks that it was given and reads the bytes that it preserved, in the same
-// order, and goes on where the first run ended.
+// A pending section run again (Clobber §4.3). Its function gets the same arguments, the same blocks
+// and the same preserved bytes, in the same order, and goes on where the first run ended.
 //
-// (1) The run makes what the first run made, and checks that it does: a function that asks for
+// (1) The run must do the same as the first run, and checks that it does: a function that asks for
 //     other blocks or preserves other bytes has diverged, and ends the process (or the guarded
 //     run).
-// (2) A run that cannot go on, and has stored nothing in place, ends as if the section had never
-//     begun: it jumps back to run(), out of whatever the function was doing.
+// (2) A run that cannot go on, and has stored nothing in place, leaves no trace of the section: it
+//     jumps back to run(), out of the function.
 #pragma once
 
 #include <clobber/protocol.hpp>
@@ -66,10 +65,10 @@ public:
     /// the section. Durable when it returns.
     bool run();
 
-    // The section asks where its first run goes on by itself.
-    /// It has called the runtime. Does not return when the run has to stop.
+    // The section that runs again calls these: they follow its first run's log, up to its end.
+    /// The section has called the runtime. Does not return when the run has to stop.
     void entered() const noexcept;
-    /// It is about to store there; 'fresh': to memory of its own.
+    /// Reports a coming store; 'fresh': to memory of its own.
     void stores(std::uint64_t offset, std::uint64_t bytes, bool fresh);
     /// Whether the first run has logged all of these old bytes: as inputs; or as anything.
     bool logged(std::uint64_t offset, std::uint64_t bytes) const noexcept {

@@ -55,7 +55,7 @@ struct root {
 
 enum class trouble : std::uint8_t { none, aborts, terminates, null, spins, spins_storing, no_room };
 
-// Of this process.
+// In this process.
 int steps_left = -1;
 trouble in_section = trouble::none;
 volatile int always = 1;
@@ -253,7 +253,7 @@ protected:
         report = p->recovered();
         return content::of(*p);
     }
-    /// What keeps the pool shut.
+    /// The reason why the pool cannot be opened.
     status refused(const open_options& with) {
         auto p = pool::open(path, with);
         EXPECT_FALSE(p);
@@ -331,7 +331,7 @@ TEST_P(RollBack, AReExecutionThatIsStoppedAnywhereIsUndoneToo) {
             EXPECT_EQ(report.rolled_back, 1U);
             ASSERT_EQ(now, before) << "trouble " << static_cast<int>(t) << ", step " << k;
             in_section = trouble::none;
-            // The pool is as good as ever.
+            // The pool works as before.
             ASSERT_FALSE(dies(change, k));
             ASSERT_EQ(opened(options).r.input, before.r.input + 5);
         }
@@ -456,7 +456,7 @@ TEST_P(RollBack, WithoutKeptBytesOnlyCompletingIsLeft) {
     EXPECT_EQ(report.rolled_back, 1U);
 }
 
-/// As a failure of the machine leaves it, as far as the header tells.
+/// Makes the header look as after a failure of the machine.
 void machine_went_down(const std::string& path) {
     std::fstream file(path, std::ios::binary | std::ios::in | std::ios::out);
     for (const std::uint64_t at : {header_a_offset, header_b_offset}) {
@@ -493,7 +493,7 @@ TEST_P(RollBack, WhatTheMachineTookStaysLostWhenRecoveryIsCutShort) {
     EXPECT_EQ(report.rolled_back, 1U);
 }
 
-// What a failure of the machine leaves of kept records says nothing, valid or not.
+// After a failure of the machine, kept records prove nothing, valid or not.
 TEST_P(RollBack, KeptRecordsAreReadUnlessTheMachineWentDown) {
     if (GetParam().mode == hf::mode::process) return; // does not open after that
     static std::vector<std::pair<const std::byte*, std::size_t>> read_ranges;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What the table says of engines (holdfast/abi/engines.def) is what they do. Of JUSTDO's and
-// SIMPO's builds, whose sections and calls lie in blocks of their own: src/justdo/refusal_test.cpp,
-// src/simpo/refusal_test.cpp.
+// Goal: engines behave as their table says (holdfast/abi/engines.def). JUSTDO and SIMPO keep
+// sections and calls in blocks of their own; for their builds, src/justdo/refusal_test.cpp and
+// src/simpo/refusal_test.cpp test this.
 #include <base/engines.hpp>
 #include <open/engine.hpp>
 #include <open/pool_impl.hpp>

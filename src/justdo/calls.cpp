@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What compiled code calls (justdo_abi.h), of the thread that it runs on.
+// The calls of compiled code (justdo_abi.h), on the thread that it runs on.
 #include <base/assert.hpp>
 #include <justdo/step.hpp>
 #include <justdo/threads.hpp>

@@ -27,8 +27,8 @@ private:
     options how_;
 };
 
-/// Two threads may have been allocating in one fresh chunk: the bit of either may stand there
-/// alone, so none of them is claimed before all are withdrawn.
+/// Two threads may have been allocating in one fresh chunk, and either one's bit may have persisted
+/// alone. So all blocks are withdrawn before any is claimed.
 void justdo_engine::withdraw(pool::impl& in) const {
     superblock* const super = superblock_of(*in.file);
     if (super == nullptr) return;
@@ -42,8 +42,8 @@ void justdo_engine::withdraw(pool::impl& in) const {
     }
 }
 
-/// Threads' blocks are allocated, what their sections allocate is, what they free is nobody's yet.
-/// Sections that are given up are none any more.
+/// Makes it certain that threads' blocks and what their sections allocate are allocated; what they
+/// free belongs to nobody yet. Ends the sections that are given up.
 status justdo_engine::settle(pool::impl& in) const {
     superblock* const super = superblock_of(*in.file);
     if (super == nullptr) return {};

@@ -10,19 +10,19 @@
 //   frame = frame_head, then what its function keeps there                 (each at a line)
 //
 // (1) A section is open if and only if the thread's program counter is not 0. Then its active
-//     entry, its frames down to its depth, and its lock log are whole, and say how it goes on.
-// (2) Program counter and entries are one line, and what is stored first in a line persists first.
-//     An entry is whole when the program counter makes it active, and then only loses its
+//     entry, its frames down to its depth, and its lock log are whole, and say how it resumes.
+// (2) Program counter and entries are one line, and the first store to a line persists first. An
+//     entry is whole when the program counter makes it active; from then on it only loses its
 //     'before_too'.
-// (3) Doing an entry again does no harm, nor does doing first the one before it, where the active
-//     one says that this may not have persisted ('before_too'): it stops saying so before that one
-//     is written over.
-// (4) A lock that may be held is intended by a thread; but for one that frees itself. One that is
-//     owned by a thread's open section is held for it, and owned exclusively by no other. What is
-//     owned by a thread without an open section means nothing.
-// (5) A block that a thread's block has grown by reads as more_head, and zeros, before a word names
-//     it. The word is durable before the block is allocated. It stays the thread's for good, for
-//     sections to come.
+// (3) Repeating an entry does no harm. Nor does repeating the entry before it first, if the active
+//     one says that the earlier one may not have persisted ('before_too'). It stops saying so
+//     before the earlier entry is overwritten.
+// (4) A lock that may be held is intended by a thread, unless it frees itself. A lock that a
+//     thread's open section owns is held for that section; if it is owned exclusively, no other
+//     section owns it. Entries of a thread without an open section mean nothing.
+// (5) A block by which a thread's block has grown reads as more_head, and zeros, before a word
+//     names it. The word is durable before the block is allocated. The block belongs to the thread
+//     for good, for later sections, too.
 #pragma once
 
 #include <base/line.hpp>
@@ -57,7 +57,7 @@ enum class action : std::uint8_t {
     unlock = 8, // place 'extra' of the lock log owns nothing
 };
 
-/// What a step does.
+/// One step.
 struct log_entry {
     std::uint64_t where; // [action:8][before_too:1][size:7][offset from pool start:48]
     std::uint64_t value;
@@ -85,8 +85,8 @@ inline std::uint64_t stored_bytes(const log_entry& e) noexcept {
 }
 static_assert(sizeof(log_entry) == 24 && std::is_trivially_copyable_v<log_entry>);
 
-/// Of an overlapping copy, piece by piece: where the piece came from, and what is left behind it.
-/// Pieces are taken from the front where the copy goes down, else from the end.
+/// The rest of an overlapping copy, which goes piece by piece: where the piece came from, and what
+/// is left behind it. Pieces are taken from the front if the copy goes down, else from the end.
 struct move_rest {
     std::uint64_t value; // [bytes of the piece:16][its offset:48]
     std::uint64_t extra; // [from the end:1][bytes left:63]
@@ -122,7 +122,7 @@ struct thread_log {
 };
 static_assert(sizeof(thread_log) == line_bytes && std::is_trivially_copyable_v<thread_log>);
 
-/// Of one lock: 0, or [1:1][kind:7][8 unused][offset from pool start:48].
+/// The word of one lock: 0, or [1:1][kind:7][8 unused][offset from pool start:48].
 constexpr std::uint64_t lock_word(std::uint32_t kind, std::uint64_t offset) {
     return std::uint64_t{1} << 63 | std::uint64_t{kind} << 56 | offset;
 }
@@ -156,7 +156,7 @@ static_assert(std::is_trivially_copyable_v<thread_block>);
 inline constexpr std::uint64_t more_locks_magic = 0x534b434f4c2b444aULL;  // "JD+LOCKS" in the file
 inline constexpr std::uint64_t more_frames_magic = 0x454d4152462b444aULL; // "JD+FRAME" in the file
 
-/// Begins a block that a thread's block has grown by: (5). Those of one kind are a chain.
+/// The head of a block by which a thread's block has grown: (5). Blocks of one kind form a chain.
 struct more_head {
     std::uint64_t magic;       // more_locks_magic, or more_frames_magic
     std::uint64_t next;        // the next one of the chain, from pool start; 0: none
@@ -168,7 +168,7 @@ struct more_head {
 static_assert(sizeof(more_head) == line_bytes && std::is_trivially_copyable_v<more_head>);
 
 inline constexpr std::uint64_t more_bytes_min = 4096;
-/// How many places of locks such a block has.
+/// The number of places for locks in such a block.
 constexpr std::uint64_t places_in(std::uint64_t bytes) {
     return (bytes - sizeof(more_head)) / sizeof(lock_place);
 }
@@ -193,7 +193,7 @@ static_assert(sizeof(frame_head) == line_bytes && std::is_trivially_copyable_v<f
 inline constexpr std::uint64_t thread_bytes_min = 4096;
 inline constexpr std::uint64_t thread_bytes_max = std::uint64_t{1} << 20;
 
-/// What a new pool of this limit gives a thread.
+/// The bytes of a thread's block in a new pool of this limit.
 constexpr std::uint64_t thread_bytes_for(std::uint64_t max_bytes) {
     return max_bytes >= (std::uint64_t{16} << 20) ? std::uint64_t{64} << 10 : thread_bytes_min;
 }

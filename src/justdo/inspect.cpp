@@ -23,10 +23,10 @@ std::span<std::uint64_t> thread_words(superblock& super) noexcept {
     return {reinterpret_cast<std::uint64_t*>(&super + 1), super.threads_max};
 }
 
-/// The blocks that a thread's has grown by, as far as they are sound; what is wrong with the next
-/// one, if anything is. Each says whose it is and which in the chain: so a chain ends. 'before':
-/// how many blocks were found in others, which is bounded, too, where threads' words name one block
-/// again and again.
+/// The blocks by which a thread's block has grown, as far as they are sound; and the fault of the
+/// next one, if there is one. Each names its thread and its number in the chain, so a chain ends.
+/// 'before': how many blocks were found in others. It is bounded, too, because threads' words may
+/// name one block again and again.
 static std::string read_chain(const pool::impl& in, std::uint64_t thread, std::uint64_t first,
                               std::uint64_t magic, std::size_t before,
                               std::vector<const more_head*>& out) {
@@ -85,7 +85,7 @@ bool own_blocks::meet(std::uint64_t offset, std::uint64_t bytes,
 
 namespace {
 
-/// What threads and open sections claim that only one of them can have.
+/// Exclusive claims of threads and open sections.
 struct claims {
     struct owned {
         std::uint64_t word;
@@ -95,7 +95,7 @@ struct claims {
     std::vector<block> blocks;
 };
 
-/// One thread's block, judged. Each check returns ok where nothing is wrong.
+/// One thread's block, judged. Each check returns ok if it finds no fault.
 class reading {
 public:
     reading(const pool::impl& in, std::uint64_t offset, std::uint64_t bytes, const own_blocks& own,
@@ -116,7 +116,7 @@ public:
             return corrupt(fmt::format("an open section, program counter {:#x}, in a pool that "
                                        "was closed cleanly; salvage believes the close",
                                        pc.word));
-        // What is given up is read no further.
+        // A section that is given up is read no further.
         if (in_.file->was_clean() || in_.recovery == recovery_policy::roll_back) return given_up();
         if (!pc.well_formed() || pc.depth() == 0)
             return corrupt(fmt::format("program counter {:#x}", pc.word));
@@ -126,8 +126,8 @@ public:
         return ownerships();
     }
 
-    /// Whether there is such a lock, which can be reset. `holdfast repair --roll-back`, which has
-    /// no kinds of locks, leaves that to the program that has.
+    /// Checks that there is such a lock, which can be reset. `holdfast repair --roll-back` has no
+    /// kinds of locks, and leaves that to the program that has them.
     status intention(std::uint64_t word) const {
         const bool repairs = in_.salvage && in_.recovery == recovery_policy::roll_back;
         status found = lock(word, "intended", repairs);
@@ -185,7 +185,7 @@ private:
         if (calls == nullptr && !of_any_kind)
             return refusal(
                 in_.file->path(),
-                // What nothing resumes salvage forgets: it may be damaged.
+                // Salvage forgets what nothing resumes: it may be damaged.
                 in_.salvage && !program_counter{block_.log.counter}.open() ? errc::corrupt
                                                                            : errc::function_changed,
                 fmt::format("engine justdo: the thread at {:#x} holds a lock of kind {}, which "
@@ -263,7 +263,7 @@ private:
                     "elsewhere in this program: expected layout {:#x}, found {:#x}; open the pool "
                     "with the build that made it{}",
                     function->name, function->where, layout_of(*function), head.constants, out()));
-        // Frames hold addresses, and nobody knows which words of theirs do.
+        // Frames hold addresses, but nobody knows in which of their words.
         const auto here = reinterpret_cast<std::uint64_t>(in_.file->base());
         if (in_.file->relocated() || here != in_.file->logged_base())
             return refusal(
@@ -353,7 +353,8 @@ private:
     std::vector<std::uint64_t> owned_;            // by place, once the last step is done again
 };
 
-/// Nobody else has what a section has exclusively: two threads would wait for each other.
+/// Checks that no two sections have one lock, unless both share it: two threads would wait for each
+/// other.
 status check_claims(const pool_file& file, claims& all) {
     const auto offset = [](const claims::owned& o) { return lock_offset(o.word); };
     std::ranges::sort(all.locks, {}, offset);

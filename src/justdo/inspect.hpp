@@ -13,9 +13,9 @@
 
 namespace hf::justdo {
 
-/// Null: no thread has ever run a section here.
+/// Null if no thread has ever run a section here.
 superblock* superblock_of(const pool_file& file) noexcept;
-/// Offsets of threads' blocks, in the order of their words; 0 where there is none.
+/// Offsets of threads' blocks, in the order of their words; 0 for no block.
 std::span<std::uint64_t> thread_words(superblock& super) noexcept;
 
 /// The blocks that the engine keeps its own state in: no section stores there, but to its frames.

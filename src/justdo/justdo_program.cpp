@@ -152,9 +152,9 @@ struct alignas(64) two_lists {
         by_hand::list list;
     } of[2];
 };
-/// Each thread pushes on a list of its own: nothing but the allocator is shared, and a chunk that
-/// both fill first. Or the first one pops, and what it frees is nobody's before its section has
-/// gone on.
+/// Each thread pushes on a list of its own: they share nothing but the allocator, and a chunk that
+/// both fill first. With 'Pop' the first thread pops: nobody gets what it frees before its section
+/// has taken another step.
 template <bool Pop> class apart final : public justdo_program {
 public:
     using justdo_program::crash_program;
@@ -209,7 +209,7 @@ private:
         hf_clobber_log(to, sizeof(T));
         *const_cast<volatile T*>(to) = value;
     }
-    /// As the plugin would instrument it. Nobody else uses its list.
+    /// As the plugin would instrument it. No other thread uses its list.
     static void push(const void* packed) {
         const auto& a = *static_cast<const push_args*>(packed);
         auto* fresh = static_cast<by_hand::node*>(hf_alloc(sizeof(by_hand::node)));
@@ -225,8 +225,8 @@ private:
     [[maybe_unused]] static inline const bool registered = (hf_txfunc_register(&push_again), true);
 };
 
-/// Sections of engine redo before and behind, under the same locks: their logs stand for their
-/// stores until the next one's.
+/// Sections of engine redo before and behind, under the same locks: the log of such a section
+/// represents its stores until the next section's log does.
 class behind_redo final : public justdo_program {
 public:
     behind_redo(hf::justdo::variant how, unsigned threads) : justdo_program(how, threads) {
@@ -269,8 +269,8 @@ private:
                                       "by_hand",      nullptr, 0,    nullptr};
 };
 
-/// A lock that does not settle marks itself, in memory of which the log of a section of engine redo
-/// has the sum.
+/// A lock that does not settle marks itself, in memory for which the log of a section of engine
+/// redo has a checksum.
 class lock_in_redos final : public justdo_program {
 public:
     lock_in_redos(hf::justdo::variant how, unsigned threads) : justdo_program(how, threads) {

@@ -35,7 +35,7 @@ public:
           how_(how), threads_(threads) {}
 
     hf::open_options options() const override {
-        // Asked for by whoever opens the pool next.
+        // The next open asks for this order.
         resume_order = [backwards = how_.backwards](auto& sections) {
             if (backwards) std::ranges::reverse(sections);
         };

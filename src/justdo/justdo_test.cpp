@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Goal: a section that is stopped at any of its points ends, after the next open, as if it had not
-//           been;
-// many at a time do, whoever waits for whom; what cannot be resumed is refused in words. Method:
-// functions as a compiler would leave them (test_support.hpp), stopped by a jump out of their
-// thread, the pool let go of as a crash would.
+// been stopped; many sections at once do, too, whatever locks they wait for. A section that cannot
+// be resumed is refused in words. Method: functions as a compiler would leave them
+// (test_support.hpp), stopped by a jump out of their thread; the pool is abandoned as in a crash.
 #include <justdo/test_support.hpp>
 #include <open/pool_impl.hpp>
 
@@ -38,7 +37,7 @@ struct make_lock_frame {
     by_hand::account* outer;
     by_hand::account* inner;
 };
-/// Makes a lock by a store, and takes it: what it found then is the balance, 1 where it is held.
+/// Makes a lock by a store, and takes it. The balance records whether the lock was held then: 1.
 void make_lock(by_hand::account* outer, by_hand::account* inner) {
     std::uint32_t resumed = 0;
     auto& f = *static_cast<make_lock_frame*>(hf_justdo_enter(&make_lock_function, outer, &resumed));
@@ -189,7 +188,7 @@ TEST_P(Justdo, OverlappingCopiesAreThoseOfMemmove) {
 }
 
 /// Sixteen sections and more, each waiting for the next one's account: each transfer holds its
-/// first lock, and wants what another interrupted one holds.
+/// first lock, and waits for one that another interrupted section holds.
 TEST_P(Justdo, ManyInterruptedSectionsThatWaitForEachOtherAllEnd) {
     for (const unsigned sections : {16U, 33U}) {
         pool p = open();

@@ -36,7 +36,7 @@ __attribute__((noinline)) std::uint64_t add_up(node* n) noexcept {
     n->key ^= n->sum;
     return n->sum;
 }
-// Of what it calls in its loop, some comes back without having stored anything.
+// Some of the functions that its loop calls return without having stored anything.
 __attribute__((noinline)) void spread(node* n, std::uint64_t by, std::uint64_t times) noexcept {
     if (n == nullptr) return;
     for (std::uint64_t i = 0; i < times; ++i) {

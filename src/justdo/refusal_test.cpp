@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Goal: a section that this build cannot resume is refused in words that say which build can and
-//           what else there
-// is, with the file untouched; giving it up opens the pool, and nothing is lost but that section.
+// Goal: a section that this build cannot resume is refused, and the message says which build can
+// and what else is possible; the file is untouched. Giving the section up opens the pool, and loses
+// nothing else.
 // Method: a pool left by a thread that died in a section, its bytes changed as another build would
 // have left them.
 #include <justdo/inspect.hpp>
@@ -181,7 +181,7 @@ protected:
     bool read_only = false;
 };
 
-/// Calls add(), from what the table's first word says: above 8 that has no end.
+/// Calls add(), as the table's first word says: above 8 it never ends.
 extern const hf_justdo_function deep_function;
 void deep(table* of) {
     std::uint32_t resumed = 0;
@@ -301,7 +301,7 @@ TEST_F(JustdoRefusal, AKindOfLockThatNobodyRegisteredIsLeftToItsProgramBySalvage
     }
     put_back();
     expect_refused(errc::function_changed, {"kind 9", "not registered"});
-    salvage = true; // by a program, which knows that no other has that kind
+    salvage = true; // by a program that knows that no other has that kind
     EXPECT_TRUE(try_open());
     salvage = false;
     EXPECT_TRUE(try_open());
@@ -343,8 +343,8 @@ TEST_F(JustdoRefusal, ACopyOntoItselfIsCorrupt) {
     expect_refused(errc::corrupt, {"log entry", way_out});
 }
 
-/// The words that say where a section goes on: of the superblock, of the thread's log and locks, of
-/// the heads of its frames.
+/// The words that decide where a section resumes: of the superblock, of the thread's log and locks,
+/// of the heads of its frames.
 TEST_F(JustdoRefusal, AnyBitOfAnyWordIsResumedOrRefusedAndNothingElse) {
     leave_open(8, [](root& r) { total(&r.words, 2); }); // in frames of add(), called by total()
     good_ = bytes();
@@ -404,7 +404,7 @@ TEST_F(JustdoRefusal, AnyBitOfWhatALogHasGrownByIsResumedOrRefused) {
     EXPECT_GT(refused, 300U);
 }
 
-/// A forged chain ends, and each refusal says what is wrong with it.
+/// A forged chain ends, and each refusal names its fault.
 TEST_F(JustdoRefusal, AChainThatLeadsIntoItselfOrToAnotherThreadIsRefused) {
     justdo::places_in_use = {.own = 2, .more = 1};
     leave_open(1, [](root& r) { grip(&r.locks); });
@@ -447,7 +447,7 @@ TEST_F(JustdoRefusal, SalvageWorksOnWhateverStandsInWhatALogHasGrownBy) {
             ++(p->recovered().resumed != 0 ? resumed : given_up);
             auto* const r = p->root<root>();
             EXPECT_EQ(r->locks.plain[0].taken, 0U) << which;
-            r->locks.plain[1].taken = 0; // nobody knows of it where the block is lost that has it
+            r->locks.plain[1].taken = 0; // if the block that names it is lost, nobody knows of it
             for (hf::mutex* lock :
                  {&r->locks.accounts[0].lock, &r->locks.accounts[1].lock, &r->words.lock}) {
                 ASSERT_TRUE(lock->try_lock()) << which;
@@ -498,7 +498,7 @@ TEST_F(JustdoRefusal, SalvageWorksOnWhateverStandsInWhatALogHasGrownBy) {
 }
 
 /// A recursion without end takes all of the pool, and ends the process. The next open cannot
-/// complete it either: which says so, and can give it up.
+/// complete it either: it says so, and can give the section up.
 TEST_F(JustdoRefusal, ARecursionWithoutEndSaysHowDeepItIsAndLeavesAPoolThatCanBeOpened) {
     hf_justdo_register(&deep_function);
     EXPECT_DEATH(
@@ -526,7 +526,7 @@ TEST_F(JustdoRefusal, ARecursionWithoutEndSaysHowDeepItIsAndLeavesAPoolThatCanBe
     EXPECT_EQ(p->recovered().sections_pending, 0U);
 }
 
-/// Where the section took, or freed, a block when it was cut short, the heap is whole afterwards.
+/// If the section was cut short while it took or freed a block, the heap is whole afterwards.
 TEST_F(JustdoRefusal, GivenUpAtAnAllocationLeavesAWholeHeap) {
     leave_open(1); // behind its allocation
     policy = recovery_policy::roll_back;

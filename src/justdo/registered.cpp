@@ -19,9 +19,9 @@ namespace {
 
 struct functions {
     std::mutex lock;
-    // Of one identifier there may be several, each with its version, or with its constants
-    // elsewhere: static functions of one name, inline functions of several libraries, one of which
-    // may be unloaded.
+    // There may be several of one identifier, each with its version, or with its constants
+    // elsewhere: static functions of one name, and inline functions of several libraries. One of
+    // the libraries may be unloaded.
     std::multimap<std::uint64_t, const hf_justdo_function*> by_id;
 };
 functions& known() {
@@ -32,7 +32,7 @@ functions& known() {
 
 shared_mutex* as_mutex(void* lock) noexcept { return static_cast<shared_mutex*>(lock); }
 
-// A lock of an earlier open is free (lock.cpp): none of these is ever reset, nor written back.
+// A lock of an earlier open is free (lock.cpp), so these are never reset or written back.
 constexpr hf_justdo_lock_calls exclusive{
     HF_JUSTDO_EXCLUSIVE,
     0,
@@ -106,7 +106,7 @@ void hf_justdo_register(const hf_justdo_function* f) noexcept try {
     if (f->constants != nullptr) f->constants->layout = hf::justdo::hash_layout(*f->constants);
     hf::justdo::functions& all = hf::justdo::known();
     std::scoped_lock held{all.lock};
-    // Several files of one library may tell of one inline function.
+    // Several files of one library may register one inline function.
     const auto [first, end] = all.by_id.equal_range(f->id);
     for (auto it = first; it != end; ++it)
         if (it->second == f) return;

@@ -10,17 +10,17 @@
 
 namespace hf::justdo {
 
-/// Of the function's constants; 0: it names none.
+/// The layout of the function's constants; 0: it names no constants.
 inline std::uint64_t layout_of(const hf_justdo_function& f) noexcept {
     return f.constants != nullptr ? f.constants->layout : 0;
 }
 
-/// The function that has this identifier, version and layout; else one that has the identifier,
-/// with this version if there is one, so that it can be named; else null.
+/// The function with this identifier, version and layout. Else one with the identifier, and with
+/// this version if possible, so that a message can name it. Else null.
 const hf_justdo_function* find_function(std::uint64_t id, std::uint64_t version,
                                         std::uint64_t layout) noexcept;
 
-/// Null: this build knows no such kind.
+/// Null: this build has no such kind.
 const hf_justdo_lock_calls* find_lock(std::uint32_t kind) noexcept;
 
 } // namespace hf::justdo

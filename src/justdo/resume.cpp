@@ -27,7 +27,7 @@ namespace {
 
 constexpr const char* all_wait = "sections wait for each other's locks for ever";
 
-/// What those that resume together share.
+/// State that all sections which resume together share.
 struct common {
     common(const pool::impl& in, std::size_t count) : own(in), running(count), to_own(count) {}
 
@@ -36,7 +36,7 @@ struct common {
     std::atomic<std::size_t> running; // sections that have not ended
     std::atomic<std::size_t> to_own;  // that do not have their locks yet: (1)
     std::atomic<std::uint64_t> progress{0};
-    std::atomic<std::uint64_t> reached{0}; // lines of the pool where nobody had been before
+    std::atomic<std::uint64_t> reached{0}; // lines of the pool that no section had reached before
     std::atomic<bool> failed{false};
     std::mutex lock;
     errc code = errc::ok; // guarded, as is what follows: of the first that was stopped
@@ -44,9 +44,9 @@ struct common {
     std::uint64_t stuck_at = 0; // guarded: at which 'progress'
     std::size_t stuck = 0;      // so many sections have asked in vain
 
-    /// Whether all of them have asked in vain since 'progress' became 'at', as the caller has;
-    /// 'first': it did not say so yet. One that merely waits may not have had the processor since:
-    /// it would find what it waits for.
+    /// Whether all of them have asked in vain since 'progress' became 'at', as the caller has.
+    /// 'first': the caller reports it for the first time. A section that merely waits for the
+    /// processor counts as going on: it may find what it waits for.
     bool nobody_goes_on(std::uint64_t at, bool first) {
         std::scoped_lock held{lock};
         if (at < stuck_at) return false;
@@ -62,8 +62,8 @@ struct common {
     }
 };
 
-/// Where a section has been, roughly: lines that share a bit are taken for one. A section that
-/// stores to ever the same ones has no end.
+/// The lines that a section has stored to, roughly: lines that share a bit count as one. A section
+/// that only stores to the same lines again has no end.
 class lines_seen {
 public:
     bool add(std::uint64_t line) noexcept {
@@ -79,7 +79,7 @@ private:
     std::vector<std::uint64_t> bits_ = std::vector<std::uint64_t>(words);
 };
 
-/// One section, and what runs it.
+/// One section, and its thread.
 class runner : public party {
 public:
     runner(common& with, thread& section) : with_(with), section_(section) {}
@@ -113,7 +113,7 @@ public:
     thread& section() const noexcept { return section_; }
 
 protected:
-    /// Leaves the section where it is.
+    /// Leaves the section unfinished.
     [[noreturn]] void give_up() noexcept { std::longjmp(end_, 1); }
 
     common& with_;
@@ -161,7 +161,7 @@ public:
 
     void wait() override {
         if (with_.failed) give_up(); // upholds (3)
-        // What it waits for was asked for since the last look: in vain, while nothing went on.
+        // It has asked for its lock since the last look: in vain, while nothing went on.
         const std::uint64_t now = with_.progress;
         looks_ = now == seen_ ? looks_ + 1 : 0;
         seen_ = now;
@@ -177,15 +177,15 @@ private:
                                          f != nullptr ? f->where : "unknown place", how.why));
         current = nullptr;
     }
-    // A lock of another kind may say no for no reason, but not as often. More would take long where
-    // other programs want the processor: each look gives it away.
+    // A lock of another kind may say no for no reason, but not so often. More looks would take long
+    // on a busy machine: each look gives the processor away.
     static constexpr std::uint64_t looks_max = 64;
     std::uint64_t looks_ = 0;
     std::uint64_t seen_ = 0;
 };
 
-/// On a stack of its own, of the thread that opens the pool. Stacks are kept: a run may be left by
-/// a jump, and then nobody knows whether its stack is still in use.
+/// Runs on a stack of its own, on the thread that opens the pool. Stacks are kept: a run may be
+/// left by a jump, and then nobody knows whether its stack is still in use.
 class turn_taker final : public runner {
 public:
     using runner::runner;

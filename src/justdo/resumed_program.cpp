@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Programs of two threads once more, engines justdo and ido: the sections that are pending together
-// are resumed the other way round. The programs themselves know no engine.
+// Programs of two threads once more, engines justdo and ido: sections that are pending together are
+// resumed in the opposite order. The programs themselves do not depend on the engine.
 #include <check/program.hpp>
 #include <justdo/resume.hpp>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What a thread does where its own block has no room: it makes another one, and uses that. A
-// section with few locks and few frames comes nowhere near.
+// When a thread's own block has no room, the thread makes another one, and uses that. A section
+// with few locks and few frames never needs it.
 #include <base/assert.hpp>
 #include <justdo/inspect.hpp>
 #include <justdo/room.hpp>
@@ -70,7 +70,7 @@ bool thread::grow(std::vector<more_head*>& chain, std::uint64_t& first, std::uin
 /// A place behind those of the thread's own block; no_place: the pool is full.
 unsigned thread::free_far_place() {
     if (more_.free() != no_place) return more_.free();
-    // Each block is as large as all before it, where there is room: many locks take few blocks.
+    // If there is room, each block is as large as all before it: many locks take few blocks.
     std::uint64_t bytes = more_bytes_min << std::min<std::size_t>(locks_.size(), 8);
     while (!grow(locks_, block_->more_locks, more_locks_magic, bytes)) {
         if (bytes == more_bytes_min) return no_place;
@@ -80,8 +80,8 @@ unsigned thread::free_far_place() {
     return more_.free();
 }
 
-/// Where a frame lies that has no room behind the one below: first in the next block that is long
-/// enough. What the one below has of the call says so.
+/// The place of a frame that has no room behind the one below: first in the next block that is long
+/// enough. The frame below records this.
 thread::frame thread::frame_in_more(const hf_justdo_function& function, std::uint64_t bytes) {
     if (frames_.empty() || frames_.size() == program_counter::depth_max)
         no_room_for_frame(function, bytes);
@@ -104,7 +104,7 @@ thread::frame thread::frame_in_more(const hf_justdo_function& function, std::uin
     return first_in(next);
 }
 
-/// Where the first frame of a block of frames lies.
+/// The place of the first frame in a block of frames.
 thread::frame thread::first_in(std::uint64_t block) const noexcept {
     const more_head& in = *stack_[block - 1];
     const std::uint64_t at = pool_->offset_of(&in);
@@ -118,8 +118,7 @@ thread::frame thread::above(const frame& below) const noexcept {
     return {nullptr, below.offset + head.bytes, below.end, below.block};
 }
 
-/// What becomes of a section that finds no room. The refusal of an open that resumes it says the
-/// rest.
+/// The fate of a section that finds no room. The refusal of an open that resumes it says the rest.
 std::string thread::where_it_stays() const {
     if (!open_) return "";
     return "; the section stays open, and goes on when the pool is opened and has room" +

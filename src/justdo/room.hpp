@@ -74,7 +74,7 @@ public:
     }
     /// A free place; no_place: every place holds something.
     unsigned free() const noexcept { return free_.empty() ? no_place : free_.back(); }
-    /// Requires: 'place' is what free() has returned.
+    /// Requires: free() has returned 'place'.
     void hold(unsigned place, std::uint64_t word);
     /// Requires: the place holds this.
     void let_go(unsigned place, std::uint64_t word) noexcept;
@@ -86,7 +86,7 @@ public:
     unsigned held_count() const noexcept { return static_cast<unsigned>(held_.size()); }
     /// The number of the first place that is not there.
     unsigned end() const noexcept { return parts_.empty() ? lock_places : parts_.back().end(); }
-    /// Takes in a block behind the others. Its places hold what their words say.
+    /// Adds a block behind the others. Its places hold what its words in the pool already contain.
     void add(more_head& block);
 
 private:

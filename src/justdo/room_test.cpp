@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Goal: a section holds as many locks, and nests as many calls, as it takes; stopped anywhere on
-//           the way it goes on with all
-// of them; where there is no room it ends in words, and goes on once there is. Method: routines
-// stopped by a jump out of their thread, the pool let go of as a crash would. The crash programs
-// 'justdo/grip' and 'justdo/dive' fail the same at every event.
+// Goal: a section holds as many locks, and nests as many calls, as it needs. Stopped anywhere on
+// the way it resumes with all of them. If there is no room it ends with a message, and resumes once
+// there is. Method: routines stopped by a jump out of their thread; the pool is abandoned as in a
+// crash. The crash programs 'justdo/grip' and 'justdo/dive' fail the same at every event.
 #include <justdo/inspect.hpp>
 #include <justdo/test_support.hpp>
 #include <open/pool_impl.hpp>
@@ -290,8 +289,8 @@ TEST_P(JustdoRoom, LocksThatDoNotFreeThemselvesAreResetHoweverMany) {
     }
 }
 
-/// Its log leads to the block, which is sound; that the heap has others there nobody knows before
-/// blocks are settled.
+/// Its log leads to the block, which is sound. Only when blocks are settled does it show that the
+/// heap has others there.
 TEST_P(JustdoRoom, SalvageGivesUpWhatALogHasGrownByAmongOtherBlocks) {
     pool p = open();
     ASSERT_TRUE(dies_at<holds>(p, 250, {p.root<hall>(), 0, 400, 400}));

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Goal: what the library interface refuses, it refuses in words, and what a stopped routine has
-//           promised is there
-// after the next open. Method: misuse in a child; routines stopped by a jump out of their thread.
-// The crash program 'routine' fails the same interface at every event.
+// Goal: the library interface refuses misuse with a message, and the promises of a stopped routine
+// hold after the next open. Method: misuse in a child; routines stopped by a jump out of their
+// thread. The crash program 'routine' fails the same interface at every event.
 #include <justdo/test_support.hpp>
 #include <open/pool_impl.hpp>
 
@@ -71,7 +70,7 @@ struct count_up {
     }
 };
 
-/// Adds 2 where 'calls' says so, by another routine, and then 1 until the value is 'to'.
+/// If 'calls' says so adds 2, by another routine, and then 1 until the value is 'to'.
 struct steps_without_braces {
     static constexpr const char* name = "steps_without_braces";
     static constexpr std::uint64_t version = 1;
@@ -223,7 +222,7 @@ struct begins_without_a_lock {
     }
 };
 
-/// What count_up() leaves there.
+/// The counter's contents after count_up().
 void expect_wide(const counter* c, std::uint64_t times) {
     for (unsigned i = 0; i < 8; ++i)
         EXPECT_EQ(c->wide[i], i < 2 ? times : 0x1111111111111111U) << i;
@@ -353,7 +352,7 @@ TEST_P(Routine, ASectionOfAnotherEngineInsideEndsTheProcessInWords) {
 TEST_P(Routine, BrokenRulesEndTheProcessInWords) {
     std::uint64_t transient = 0;
     const auto in_child = [&]<class R>(R,
-                                       auto... more) { // a pool of the parent's is none of its own
+                                       auto... more) { // a pool of the parent's would be useless
         ::unlink(path_.c_str());                       // the one before left its section open
         pool p = open();
         made(p).call<R>({p.root<counter>(), more...});

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A step of a thread (thread.hpp): what every store of a section goes through, inline in the call
-// that compiled code makes. The order of its stores is the engine: thread.hpp (1), (2), format.hpp
-// (2), (3).
+// A step of a thread (thread.hpp): the path of every store of a section, inline in the call that
+// compiled code makes. The order of its stores is the engine: thread.hpp (1), (2), format.hpp (2),
+// (3).
 #pragma once
 
 #include <base/assert.hpp>
@@ -14,7 +14,7 @@
 namespace hf::justdo {
 
 namespace detail {
-/// The store is one instruction where the address allows it: others may read the word meanwhile.
+/// One store instruction if the address allows it: others may read the word meanwhile.
 template <class Word> inline void store_as(void* to, std::uint64_t value) noexcept {
     const auto word = static_cast<Word>(value);
     if (reinterpret_cast<std::uintptr_t>(to) % sizeof word == 0)
@@ -41,7 +41,7 @@ inline std::uint64_t thread::in_pool(const void* address, std::uint64_t bytes,
     outside(address, call);
 }
 
-/// What was stored there is to be durable before the next step.
+/// Notes a store: it becomes durable before the next step.
 inline void thread::dirty(const void* address, std::uint64_t bytes) noexcept {
     pm_.flush(address, bytes);
     if (pm_.loses_caches()) unfenced_ = unfenced::more;
@@ -59,8 +59,8 @@ inline void thread::put(std::uint64_t& word, std::uint64_t value) noexcept {
     std::atomic_signal_fence(std::memory_order_seq_cst);
 }
 
-/// Writes the entry, makes it active, and moves the program counter. What it says is to be done
-/// next.
+/// Writes the entry, makes it active, and moves the program counter. The caller then does what the
+/// entry says.
 inline void thread::step(log_entry entry, std::uint32_t place) {
     HF_ASSERT_SLOW(open_);
     HF_ASSERT_SLOW(!frames_.empty() && place != 0);

@@ -11,8 +11,8 @@
 #include <csetjmp>
 #include <cstdint>
 
-// Recovery runs these on damaged pools too. What they do there is the damage's fault: no sanitizer
-// reports it.
+// Recovery runs these on damaged pools too. Their faults there come from the damage: no sanitizer
+// reports them.
 #ifdef __clang__
 #pragma clang attribute push(__attribute__((no_sanitize("undefined", "address"))),                 \
                              apply_to = function)
@@ -31,7 +31,7 @@ struct alignas(64) account {
     std::uint64_t balance;
 };
 
-/// A lock that no open frees: the next one finds it as it was left, but for its reset.
+/// A lock that no open frees: the next open finds it as it was left, unless it is reset.
 struct plain_lock {
     std::uint64_t taken;
 };
@@ -199,7 +199,7 @@ inline void push(list* on, std::uint64_t value) {
         [[fallthrough]];
     case 2: {
         point("push", 2);
-        // Nobody reads the block yet: written as often as need be.
+        // Nobody reads the block yet: it may be written any number of times.
         auto* fresh = static_cast<node*>(f.fresh);
         fresh->next = f.on->head;
         fresh->value = f.value;

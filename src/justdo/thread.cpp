@@ -30,7 +30,7 @@ void thread::outside(const void* address, const char* call) const noexcept {
           function() != nullptr ? function()->where : "no place");
 }
 
-/// A thread that is being resumed does something: what its frames say it does.
+/// Checks a step of a thread that is being resumed: it must be what the thread's frames say.
 void thread::goes_on(std::uint64_t offset, std::uint64_t bytes) noexcept {
     if (resuming_ != 0)
         fatal("%s (%s) diverged when it was resumed: it does not call %s", function()->name,
@@ -118,7 +118,7 @@ void thread::call(std::uint32_t place) {
     dirty(&head.call_place, word_bytes);
 }
 
-/// Whether it lies in what was loaded of the program and its libraries, as constants do.
+/// Whether it lies in the loaded memory of the program and its libraries, as constants do.
 static bool is_of_program(const void* address) noexcept {
     dl_find_object found;
     return _dl_find_object(const_cast<void*>(address), &found) == 0;
@@ -138,7 +138,7 @@ void thread::copy(void* to, const void* from, std::uint64_t bytes, std::uint32_t
     }
     const std::uint64_t at = in_pool(to, bytes, "hf_justdo_copy");
     if (!pool_->contains(from) && at_point() && is_of_program(from)) {
-        std::memmove(to, from, bytes); // again from that point, where a crash cuts it short
+        std::memmove(to, from, bytes); // after a crash in it, again from that point
         note(to, bytes);
         return move_to(place);
     }
@@ -305,8 +305,8 @@ bool thread::lock(void* lock, std::uint32_t kind, std::uint32_t place, bool wait
         if (calls->reset != nullptr) put(log.intended, 0), dirty(&log.intended, word_bytes);
         return false;
     }
-    // What a section of another engine did under this lock may be re-executed, or replayed, until
-    // its mark is durable.
+    // A section of another engine under this lock may be re-executed, or replayed, until its mark
+    // is durable.
     if (pool_->lanes.leaves_out.load(std::memory_order_acquire) != lane_set::no_lane ||
         pool_->lanes.deferring() != 0) {
         pool_->lanes.store_due_marks();
@@ -374,7 +374,7 @@ void thread::forget_intention(const hf_justdo_lock_calls& calls, void* lock,
     dirty(&at.intended, word_bytes);
 }
 
-/// The section has happened. Requires: all of it is durable.
+/// Ends the section. Requires: all of it is durable.
 void thread::end() noexcept {
     HF_ASSERT_SLOW(unfenced_ == unfenced::nothing);
     pm_.store_word(&block_->log.counter, 0);

@@ -3,19 +3,21 @@
 // A thread's log, lock log and frames, and the steps that move it through its sections.  JUSTDO §5
 //
 // (1) All that resumption at a program counter reads, or takes for done, is durable before that
-//     program counter can be: data of steps before it, frames, what the function has noted. But for
-//     the last store or change of the lock log, which recovery makes again: then the entry says so.
-// (2) An entry is durable, and active, before what it says is done.
-// (3) Nothing of a section is to be seen in a lock before it is durable: stores before the lock is
-//     released, and that it is no longer owned. With the last one the section's end.
-// (4) A lock is owned, in the log, only while it is held; it is intended before it may be held and
+//     program counter can be: data of earlier steps, frames, stores that the function has noted.
+//     One exception: the last store, or the last change of the lock log. Recovery makes it again,
+//     because the entry says so.
+// (2) An entry is durable, and active, before its action is done.
+// (3) Other threads see nothing of a section in a lock before it is durable. A section's stores are
+//     durable before it releases a lock; the record that it no longer owns the lock is, too. The
+//     last release ends the section.
+// (4) In the log a lock is owned only while it is held. It is intended before it may be held and
 //     until it is durably free.
-// (5) A freed block is nobody's until the entry that frees it is no longer active: else doing that
-//     again would free it under its new owner.
+// (5) A freed block belongs to nobody until the entry that frees it is no longer active: otherwise
+//     repeating the entry would free the block under its new owner.
 //
-// Differs: one ordering point a store, where the paper's order wants two (1); locks that free
-// themselves, as generations do, are not intended; an allocation is an entry, its result a store of
-// it.
+// Differs: one ordering point a store, where the paper's order needs two (1); locks that free
+//          themselves, as generations do, are not intended; an allocation is an entry, and its
+//          result a store of that entry.
 #pragma once
 
 #include <alloc/allocator.hpp>
@@ -31,16 +33,16 @@
 
 namespace hf::justdo {
 
-/// Those that resume together (resume.hpp), as one of them sees it.
+/// The sections that resume together (resume.hpp), as one of them sees them.
 class party {
 public:
     virtual ~party() = default;
     /// The thread cannot go on before another one has.
     virtual void wait() = 0;
-    /// The thread does a step, at these bytes of the pool (or at none), or has got a lock. Does not
-    /// return where they are none that a section may change.
+    /// Reports that the thread does a step, at these bytes of the pool (or at none), or has got a
+    /// lock. Does not return if a section may not change these bytes.
     virtual void progressed(std::uint64_t offset, std::uint64_t bytes) noexcept = 0;
-    /// The thread's section has ended, and what its function does behind it is nobody's concern.
+    /// Reports that the thread's section has ended; the rest of its function does not matter.
     [[noreturn]] virtual void finished() noexcept = 0;
 };
 
@@ -72,44 +74,44 @@ public:
     /// Nobody's any more: the blocks at hand go back.
     void retire() noexcept { pool_->blocks.release_all(cache_); }
 
-    // Recovery. Requires: what the block holds is sound (inspect.hpp). Idempotent, until it
+    // Recovery. Requires: the block's contents are sound (inspect.hpp). Idempotent, until it
     // resumes.
     /// The blocks that its own has grown by.
     template <class Visit> void for_each_block(Visit&& visit) const {
         for (const std::vector<more_head*>* chain : {&locks_, &stack_})
             for (const more_head* head : *chain) visit(block{pool_->offset_of(head), head->bytes});
     }
-    /// Whether its log says that a section was cut short.
+    /// Whether its log shows that a section was cut short.
     bool pending() const noexcept { return program_counter{block_->log.counter}.open(); }
     /// The block that the section's last step takes, or frees; {0, 0}: none, or no block of the
     /// heap.
     block held() const noexcept;
-    /// Allocates the block that is taken, claims the one that is freed. Durable with the next
+    /// Allocates the block that is taken, and claims the one that is freed. Durable with the next
     /// fence.
     /// Requires: believe(), durably. Errors: corrupt.
     status settle_held();
-    /// Leaves that section as it stands.
+    /// Leaves that section unfinished.
     void give_up() noexcept;
     /// The same, and nothing is believed of the blocks that its own has grown by.
     void give_up_growth() noexcept;
-    /// Writes back what the log says: a killed process may only have stored it. Durable with the
-    /// next fence, which comes before anything that builds on it. 'frames': those of an open
-    /// section, too, as far as inspect() has looked at them.
+    /// Writes the log back: a killed process may only have stored it. Durable with the next fence,
+    /// which comes before anything that builds on it. 'frames': those of an open section, too, as
+    /// far as inspect() has looked at them.
     void believe(bool frames);
-    /// Does again what the log says of itself; durable with the next fence. Requires:
-    /// settle_held(). Errors: corrupt.
+    /// Repeats the log's own changes; durable with the next fence. Requires: settle_held(). Errors:
+    /// corrupt.
     status take_up();
-    /// Makes every lock free that the thread may have held; durable with the next fence. One of a
-    /// kind that this program does not have waits for the next open: a repair alone comes here with
-    /// it.
+    /// Makes every lock free that the thread may have held; durable with the next fence. A lock of
+    /// a kind that this program does not have waits for the next open: only a repair meets one
+    /// here.
     void reset_locks();
-    /// Clears what is intended and not owned; not one that waits. Requires: those locks are free,
-    /// durably.
+    /// Clears intentions of locks that are not owned, except one that waits. Requires: those locks
+    /// are free, durably.
     void forget_intentions();
     /// Takes the locks that the section owned.
     void own_again(party& with);
-    /// Makes the locks free that it has taken again, or took when it was resumed: its section is
-    /// given up, and nobody else has taken any yet.
+    /// Releases the locks that it has taken again, or took when it was resumed: its section is
+    /// given up, and no other section has taken any yet.
     void free_locks() noexcept;
     /// Does the rest of the last step again, and goes on in its functions, to the end of the
     /// section.
@@ -130,7 +132,7 @@ private:
     }
     frame above(const frame& below) const noexcept;
 
-    // Where the block has no room (room.cpp).
+    // For the case that the block has no room (room.cpp).
     void load_chains();
     void load_more_places();
     bool grow(std::vector<more_head*>& chain, std::uint64_t& first, std::uint64_t magic,
@@ -177,14 +179,14 @@ private:
     thread_block* block_;
     std::byte* base_;          // of the pool
     std::uint64_t pool_bytes_; // that it may have
-    frame first_;              // where one begins that is the outermost
+    frame first_;              // the start of the outermost frame
     thread_cache cache_;
     std::vector<frame> frames_;
     bool open_ = false;
     unsigned active_ = 0;
     std::uint64_t logged_depth_ = 0; // the program counter's
-    // What a fence has yet to wait for: nothing, what the active entry does, which can be done
-    // again with the next (1), or more.
+    // What a fence has yet to wait for: nothing; the active entry's action, which can be repeated
+    // with the next (1); or more.
     enum class unfenced : std::uint8_t { nothing, last_step, more } unfenced_ = unfenced::nothing;
     std::array<std::uint64_t, lock_places> held_{}; // lock words, by place; 0: free
     unsigned held_count_ = 0;

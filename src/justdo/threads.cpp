@@ -112,7 +112,7 @@ struct leases {
 };
 leases& mine() { return of_thread<leases>::get(); }
 
-/// What keeps a thread from having a block in the pool.
+/// The reason why a thread cannot have a block in the pool.
 status why_none(const pool::impl& in) {
     const std::string& path = in.file->path();
     if (in.file->read_only()) return refusal(path, errc::permission, "the pool is open read-only");

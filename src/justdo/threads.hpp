@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The threads of an open pool that engine justdo knows: whose block each is, and who has none yet.
+// The threads of an open pool that use engine justdo: which thread has which block, and which has
+// none yet.
 //
 // (1) A thread of this process has one block in a pool as long as it lives; then another may have
 //     it.
@@ -42,9 +43,9 @@ private:
     std::vector<thread*> idle_; // of 'all_'
 };
 
-/// The thread that calls 'what': that of the functions that run on it; else its own of the pool
-/// that 'in' lies in, or of the only one, leased when it is first asked for. Ends the process with
-/// a message where there is none.
+/// The thread that calls 'what'. If functions of a resumed section run on it, that section's
+/// thread. Else the calling thread's own, of the pool that 'in' lies in, or of the only pool; its
+/// first use leases it. Ends the process with a message if there is no such pool.
 thread& calling_thread(const void* in, const char* what);
 /// Whether threads can have blocks in the pool. Errors: missing_engine, permission (read-only).
 status check_usable(const pool::impl& in);

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Goal: sections that resume are refused for waiting for each other only when they do. Method:
-//           three in a row, each with
-// the lock that the one before it wants; the second one has no processor while the others have long
-// been through. The test's own sched_yield() keeps it from that.
+// three in a row, each with the lock that the one before it waits for. The second one gets no
+// processor while the others have long been through: the test's own sched_yield() takes it away.
 #include <justdo/inspect.hpp>
 #include <justdo/test_support.hpp>
 #include <justdo/thread.hpp>
@@ -24,7 +23,7 @@ namespace {
 using namespace hf;
 using namespace hf::justdo::by_hand;
 
-constexpr unsigned asked_by_others = 300'000; // more than anybody waits who looks for a deadlock
+constexpr unsigned asked_by_others = 300'000; // more than any that look for a deadlock wait
 std::uint64_t held_up = 0;                    // the block of the thread that is
 std::atomic<unsigned> asked{0};
 std::atomic<bool> busy{false}; // other programs want the processor: it comes back late
@@ -55,7 +54,7 @@ struct cross_frame {
     account* first;
     account* second;
 };
-/// Takes the locks in the order that it is told.
+/// Takes the locks in the given order.
 void cross(account* first, account* second) {
     std::uint32_t resumed = 0;
     auto& f = *static_cast<cross_frame*>(hf_justdo_enter(&cross_function, first, &resumed));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What functional shadowing announces besides its stores, for the checker to hold it to its rule
-// (check/shadow_trace.hpp): nothing that can be reached is stored to.
+// Announcements of functional shadowing besides its stores. The checker uses them to hold MOD to
+// its rule (check/shadow_trace.hpp): nothing that can be reached is stored to.
 #pragma once
 
 #include <trace/trace.hpp>
@@ -13,7 +13,7 @@ inline constexpr trace::event named{"named"};       // the commit that follows m
 inline constexpr trace::event commit{"commit"};     // the range is a word, stored next
 inline constexpr trace::event in_place{"in_place"}; // it is an element of a node, stored next
 
-// It is one that readers may store from here on: the checker lets them come in between.
+// From here on readers may store the announced element: the checker lets them come in between.
 inline constexpr trace::event offered{"offered"};
 
 } // namespace hf::mod::announced

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Goal: processes that read beside a writer see versions that stay as they are, whoever is killed,
-//           closes or opens
-// meanwhile, and keep nothing when they are gone; who may not come is told why. Method: two
-// processes in order, over a channel; a reader held up at each step of its announcement while the
-// writer replaces and reclaims all that it can.
+// Goal: processes that read beside a writer see versions that do not change, even if a process is
+// killed, closes or opens meanwhile. They keep nothing when they are gone. A process that may not
+// read gets the reason. Method: two processes in order, over a channel. A reader is held up at each
+// step of its announcement while the writer replaces and reclaims all that it can.
 #include <mod/reader_steps.hpp>
 #include <mod/store_impl.hpp>
 #include <mod/test_support.hpp>
@@ -49,14 +48,14 @@ protected:
         in.close();
         in.how.shared = true;
     }
-    /// What a writer does: 'o'pen, 'c'lose, 'd'ie, 'w'rite one round, 'm'any, 'r'eclaim.
+    /// The writer's orders: 'o'pen, 'c'lose, 'd'ie, 'w'rite one round, 'm'any, 'r'eclaim.
     bool write(char order) {
         switch (order) {
         case 'o': in.open(); return true;
         case 'c': in.close(); return true;
         case 'd': ::kill(::getpid(), SIGKILL); return false;
         case 'w': return next_round();
-        case 'm': // so that what is reclaimed is used again
+        case 'm': // so that reclaimed nodes are used again
             for (int i = 0; i < 100; ++i)
                 if (!next_round()) return false;
             return true;
@@ -86,7 +85,7 @@ protected:
         in.how.read_only = true;
         in.open();
     }
-    /// The one number that all entries have; 0: they have several, or there are others.
+    /// The one number that all entries have; 0: they differ, or other entries are there.
     template <class Reads> static std::uint64_t round_of(const Reads& map) {
         std::uint64_t found = 0, seen = 0;
         for (const auto& [key, round] : map) {
@@ -204,7 +203,7 @@ TEST_P(ModBeside, ReadersOutliveWriters) {
         in.how.read_only =
             false; // for the next writer, which is made by fork() and has no pool open
         other_process next([this](char order) { return write(order); });
-        ASSERT_TRUE(next.do_it('o') && next.do_it('t')); // nothing is lost to the one that is read
+        ASSERT_TRUE(next.do_it('o') && next.do_it('t')); // the version that is read loses nothing
         for (int i = 0; i < 3; ++i)
             ASSERT_TRUE(next.do_it('m') && next.do_it('r') && next.do_it('t'));
         EXPECT_EQ(round_of(seen), round) << ends;
@@ -398,8 +397,8 @@ TEST_P(ModBeside, WhoMayNotComeIsToldWhy) {
     ::munmap(place, 4096);
 }
 
-/// A child of fork() has no part in what its parent has open, nor in what that announces; it may
-/// come by itself.
+/// A child of fork() cannot use its parent's open pool, nor that pool's announcements; it may open
+/// the pool by itself.
 TEST_P(ModBeside, AReadersChildLetsGoOfNothing) {
     other_process writer([this](char order) { return write(order); });
     ASSERT_TRUE(writer.do_it('o') && writer.do_it('m'));
@@ -446,8 +445,8 @@ TEST_P(ModBeside, AContainerIsMadeWhileItIsLookedFor) {
     EXPECT_TRUE(in.get<numbers>({"late"}).empty());
 }
 
-/// Whoever is to find out what older readers have let go of: where there is no thread for it,
-/// nobody does.
+/// A thread finds out what older readers have let go of. Without such a thread nothing of theirs is
+/// reclaimed.
 TEST_P(ModBeside, OlderReadersKeepTheirVersionsWithoutAThread) {
     auto first = std::make_unique<other_process>([this](char order) { return write(order); });
     ASSERT_TRUE(first->do_it('o') && first->do_it('m'));
@@ -473,8 +472,8 @@ TEST_P(ModBeside, OlderReadersKeepTheirVersionsWithoutAThread) {
     EXPECT_EQ(round_of_row(seen_row), round);
 }
 
-/// A limit on its addresses keeps a reader from what the pool grows by: it is told so, and sees
-/// nothing else.
+/// A limit on its addresses keeps a reader from what the pool grows by: it gets that reason, and
+/// sees nothing else.
 TEST_P(ModBeside, AReaderWithoutRoomToGrowIsToldSo) {
     other_process writer([this](char order) {
         if (order != 'g') return write(order);
@@ -499,8 +498,7 @@ TEST_P(ModBeside, AReaderWithoutRoomToGrowIsToldSo) {
     EXPECT_TRUE(reader.do_it('r'));
 }
 
-/// Reads are bounded by what the first copy of the header says: where that is damaged nothing may
-/// look empty.
+/// The first copy of the header bounds reads: if that copy is damaged, nothing may look empty.
 TEST_P(ModBeside, OneHeaderCopyIsEnoughOrItIsRefused) {
     in.open();
     ASSERT_TRUE(write('w'));
@@ -521,7 +519,7 @@ TEST_P(ModBeside, OneHeaderCopyIsEnoughOrItIsRefused) {
     EXPECT_EQ(round_of(in.get<numbers>({"numbers"}).snapshot()), 1U);
 }
 
-/// Nobody has looked at the containers before a reader does, when the pool was closed.
+/// The pool was closed, so nobody looks at the containers before a reader does.
 TEST_P(ModBeside, DamagedContainersAreRefused) {
     in.open();
     (void)in.get<numbers>({"one", "both", {"one", "other"}}).insert(1, 1);
@@ -538,7 +536,7 @@ TEST_P(ModBeside, DamagedContainersAreRefused) {
     EXPECT_EQ(name(opened.error().code()), name(errc::corrupt));
 }
 
-/// Numbers that no writer has counted to: no lock could stand for them, or another one would.
+/// Numbers that no writer has counted to: they have no lock, or share the lock of another number.
 TEST_P(ModBeside, ForgedNumbersAreRefused) {
     in.open();
     ASSERT_TRUE(write('w'));

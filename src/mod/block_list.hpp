@@ -108,7 +108,7 @@ inline version taken_over(const version& source, root& to) {
     return next;
 }
 
-/// One value for each node; false when a node is torn, or their number is not what the word says.
+/// One value for each node; false if a node is torn, or if their number is not the word's.
 inline bool values(const std::byte* base, std::uint64_t word, std::vector<std::uint64_t>& out) {
     ref n = first_of(word);
     for (std::uint64_t left = count_of(word); left > 0; --left, n = at(base, n)->next) {

@@ -15,8 +15,8 @@
 namespace hf::mod::detail::ordered {
 namespace {
 
-/// A node to be, or two: entries of other nodes, in rows, and single ones. What they point to stays
-/// until the node is made.
+/// One or two future nodes: entries of other nodes, in rows, and single ones. What they point to
+/// stays until the node is made.
 class draft {
 public:
     explicit draft(const form& of) noexcept : of_(of) {}
@@ -110,7 +110,7 @@ private:
 };
 // [/given_up]
 
-/// What comes in a node's place: none, one, or two and the key that parts them.
+/// The replacement for a node: none, one, or two and the key that separates them.
 struct parts {
     ref first = 0;
     ref second = 0;
@@ -241,8 +241,8 @@ ref edit::rise(const way& from, parts now, bool shrunk) {
 }
 // [/rise]
 
-/// (3): 'now' is to be child 'child' of this parent, at this level. Whether it took in a neighbour:
-/// then it is to be both, and 'child' the left one.
+/// (3): 'now' becomes child 'child' of this parent, at this level. Returns whether it took in a
+/// neighbour: then it replaces both, and 'child' is the left one.
 bool edit::merge(const form& of, const std::byte* parent, unsigned& child, unsigned level,
                  parts& now) {
     HF_ASSERT(now.first != 0 && now.second == 0 && is_leaf(now.first) == of.is_leaf);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What reclamation and verification know of B+trees: the nodes of a word, and of a node. Bytes
-// are not trusted: a count is compared with its node's bytes, a level with the levels that are.
+// The part of B+trees that reclamation and verification need: the nodes of a word, and of a node.
+// They do not trust bytes: they compare a count with its node's bytes, and a level with the
+// possible levels.
 #include <holdfast/mod/detail/bplus_node.hpp>
 
 namespace hf::mod::detail {

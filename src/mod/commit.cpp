@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Commits: all that a shadow made is flushed, one fence, one word; then what it replaced is
-// retired.                                                          MOD §5.2, §5.4
+// Commits: flush all that a shadow made, one fence, one word; then retire what it replaced.
+//                                                                   MOD §5.2, §5.4
 #include <base/assert.hpp>
 #include <base/of_thread.hpp>
 #include <mod/announced.hpp>
@@ -15,7 +15,7 @@
 
 namespace hf::mod {
 
-/// To readers in other processes a commit is only told when its word is where they look: (1) of
+/// Readers in other processes learn of a commit only when its word is where they look: (1) of
 /// reader.cpp.
 bool store::impl::durable_on_return(std::span<const change> changes) const noexcept {
     return words_ != nullptr || std::ranges::any_of(changes, [](const change& c) {
@@ -100,10 +100,10 @@ void store::impl::flush_made(const shadow& made) noexcept {
     persist::thread_counters().pm_bytes += bytes;
 }
 
-/// What another thread flushed, or stored past the caches, this thread's fence does not wait for.
-/// (3) of store_impl.hpp. And a section whose mark is due may have read what this update is about
-///     to
-/// change or to give back: pending, it would run again and read that (commit_marks.hpp, 2).
+/// This thread's fence does not wait for what another thread flushed, or stored past the caches:
+/// (3) of store_impl.hpp. And a section whose mark is due may have read what this update will
+/// change or give back. If it were still pending, recovery would run it again, and it would read
+/// that (commit_marks.hpp, 2).
 void store::impl::before_fence(root::volatile_part& owner) noexcept {
     HF_ASSERT_SLOW(owner.family == nullptr && owner.lock.is_held());
     if (const auto self = std::this_thread::get_id(); owner.last_writer != self) {
@@ -145,8 +145,8 @@ ref store::impl::new_parent(root::volatile_part& family, std::span<const change>
     return made;
 }
 
-/// Single and siblings: MOD Fig. 8b, 8c. Differs: what is replaced waits until the word that
-/// replaces it is durable.
+/// Single and siblings: MOD Fig. 8b, 8c. Differs: replaced nodes wait until the word that replaces
+/// them is durable.
 status store::impl::commit_to(root::volatile_part& owner, std::span<const change> changes,
                               node_cache& reclaimed) {
     const hf::medium pm = medium();
@@ -166,12 +166,12 @@ status store::impl::commit_to(root::volatile_part& owner, std::span<const change
     owner.line[cell::stamp_at] = std::max(owner.line[cell::stamp_at], owner.exchanged);
     note_durable(durable_on_return(changes));
     const ref old_parent = &owner == changes.front().to ? 0 : static_cast<ref>(old);
-    // Whoever tells what it reads waits for what is in the log (durable_together): the word, before
-    // it can be read.
+    // A program that acts on what it reads waits for what is in the log (durable_together). So the
+    // word is in the log before anybody can read it.
     const bool in_log = pool_->file->mode() == mode::power;
     if (pm.loses_caches() && !durable_on_return(changes) && !in_log) {
         reclaim(owner, reclaimed, durable_to);
-        // Last of all: whatever locked instruction came behind it would wait for it.
+        // Last of all: any locked instruction behind it would wait for it.
         publish(owner, word, changes);
         retire(owner, changes, old_parent);
         store_word(owner, word);
@@ -188,9 +188,9 @@ status store::impl::commit_to(root::volatile_part& owner, std::span<const change
     return {};
 }
 
-/// MOD Fig. 8d, with a redo record for its transaction: once that is durable so is the commit, and
-/// the words follow as they may. A cell's stamp, behind this word and before the next in the same
-/// line, says to redo that it is past this record.
+/// MOD Fig. 8d, with a redo record for its transaction: the record's durability commits all of it,
+/// and the words may follow in any order. A cell's stamp, behind this word and before the next in
+/// the same line, shows redo that the cell is past this record.
 status store::impl::commit_unrelated(std::span<const change> changes, node_cache& reclaimed) {
     struct swing {
         root::volatile_part* owner;
@@ -247,11 +247,11 @@ status store::impl::commit_unrelated(std::span<const change> changes, node_cache
     return {};
 }
 
-/// The word goes past the caches, as no reader looks at it, and so does the rest of its line, as it
-/// is: a whole line sets out at once and needs nothing read (to the fence 290 ns, a word alone 500,
-/// by the caches 345; on an AMD EPYC 95, 105, 160). Where the lock changes hands both threads pass
-/// a full barrier: a later writer's store comes later. Nobody without the owner's lock stores
-/// anything else to this line.
+/// Stores the word past the caches, because no reader looks at it, together with the rest of its
+/// line, unchanged. A whole line sets out at once, and nothing has to be read for it (to the fence
+/// 290 ns; a word alone 500, by the caches 345; on an AMD EPYC 95, 105, 160). When the lock changes
+/// hands, both threads pass a full barrier: a later writer's store comes later. Nobody stores
+/// anything else to this line without the owner's lock.
 void store::impl::store_word(root::volatile_part& owner, std::uint64_t word) noexcept {
     HF_ASSERT(owner.family == nullptr && owner.durable != nullptr);
     trace::announce(announced::commit, &owner.durable->word, word_bytes);
@@ -280,10 +280,10 @@ void store::impl::store_stamped(cell& to, std::uint64_t word, std::uint64_t stam
     medium().flush(&to, 2 * word_bytes);
 }
 
-/// What writers on other threads have stored and flushed, their own fences may never wait for: this
-/// thread stores it again, as it is. A word that is changing meanwhile belongs to a commit that has
-/// not returned, and that one has made durable what stood there before. In mode power all of it is
-/// in the log.
+/// The fences of writers on other threads may never wait for what they have stored and flushed. So
+/// this thread stores it again, unchanged. A word that changes meanwhile belongs to a commit that
+/// has not returned; that commit has made the word before durable. In mode power all of it is in
+/// the log.
 void store::impl::settle() noexcept {
     if (!pool_->usable().ok() || reads_) return;
     const hf::medium pm = medium();
@@ -302,7 +302,7 @@ ref store::impl::take_after_all(shadow& work, std::size_t bytes) noexcept {
     if (work.held_ == nullptr) return 0;
     root::volatile_part& owner = *static_cast<root::volatile_part*>(work.held_);
     HF_ASSERT(owner.lock.is_held());
-    (void)wait_for_trace(); // after a crash: what it has not reached, nobody may take before
+    (void)wait_for_trace(); // after a crash: what the trace has not reached is nobody's before
     store_again(owner);
     ask_readers();
     const others around = before_reclaim(&owner);
@@ -375,7 +375,7 @@ root::writing::writing(root& to) : to_(&to) {
     if (!in.enter()) {
         refused_ = true;
         work_ = &in.refused_work();
-        word_ = in.its_pool().usable().ok() ? to.word() : 0; // a child has none of its nodes
+        word_ = in.its_pool().usable().ok() ? to.word() : 0; // a child of fork() has no node of it
         return;
     }
     in.await_counts();
@@ -445,7 +445,7 @@ joint_writing::joint_writing(std::span<root* const> roots)
 
 joint_writing::~joint_writing() { release(); }
 
-/// What was committed is the roots' by now; the rest is dropped.
+/// Drops what was not committed. Committed nodes belong to the roots by now.
 void joint_writing::release() noexcept {
     store::impl& in = store_->internals();
     if (locked_.empty()) return;

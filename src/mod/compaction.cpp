@@ -201,7 +201,7 @@ status compaction::meet(const visit& at, std::uint32_t cell) {
         place = static_cast<ref>(granule);
         ++nodes_;
     }
-    // A vector's part may be another's with more elements: it is followed as each of them has it.
+    // One vector's part may be another's with more elements: it is followed as each vector has it.
     if (!shares || contexts_.insert(std::uint64_t{at.context} << 32 | at.node).second)
         items_.push_back({at.node, at.context, cell});
     return {};
@@ -338,7 +338,7 @@ void compaction::write_arenas(const new_image& to) const {
     }
 }
 
-/// Its records name old places: all that they say has been done.
+/// Its records name old places, and everything that they record has been done.
 void compaction::write_superblock(const new_image& to) const {
     if (in_.super() == nullptr) return;
     superblock super = *in_.super();
@@ -398,8 +398,8 @@ status compaction::write(os_file& to) {
     new_image image;
     if (const int failed = image.map(to.descriptor(), end()); failed != 0)
         return refusal(file_.path(), errc::io_error, fmt::format("map: {}", std::strerror(failed)));
-    // Root words, what readers were told, lanes: as they are; addresses in lanes are nobody's in a
-    // closed pool.
+    // Copied unchanged: root words, the words for readers, lanes. In a closed pool nobody uses the
+    // addresses in lanes.
     std::memcpy(image.at(root_words_offset), file_.base() + root_words_offset,
                 extent_.offset_bytes - root_words_offset);
     root_words roots = *file_.roots();
@@ -416,7 +416,8 @@ status compaction::write(os_file& to) {
     return to.sync();
 }
 
-/// The new file has the owner and the permissions of the old one, or there is none.
+/// Gives the new file the owner and the permissions of the old one; on an error there is no new
+/// file.
 status take_permissions(const os_file& from, const os_file& to, const std::string& path) {
     struct stat old{};
     if (::fstat(from.descriptor(), &old) != 0)
@@ -433,8 +434,7 @@ status take_permissions(const os_file& from, const os_file& to, const std::strin
     return {};
 }
 
-/// Whether the old file still has the name: what has it otherwise is somebody else's, and is not
-/// replaced.
+/// Whether the old file still has the name. Another file with the name is not replaced.
 status still_named(const os_file& old, const std::string& path) {
     struct stat mine{}, named{};
     const bool same = ::fstat(old.descriptor(), &mine) == 0 && ::lstat(path.c_str(), &named) == 0 &&
@@ -487,7 +487,7 @@ result<compact_report> compact_pool(const std::string& path, const open_options&
     if (status s = all.plan(); !s.ok()) return s;
     auto made = os_file::create_beside(path);
     if (!made) return made.error();
-    status done = out_of_memory(path); // what throws has nothing in place
+    status done = out_of_memory(path); // nothing that throws has changed the old file
     const removed_unless removing(*made, done);
     done = all.write(*made);
     if (done.ok()) done = take_permissions(*old->internals().file->own_file(), *made, path);

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A MOD pool moved together into a new file that takes its place.
+// A MOD pool moved together into a new file that replaces the old one.
 //
 // (1) The old file is locked against everybody, from before it is read until the new one has its
-//     name, and never written: what interrupts this leaves it as it was.
-// (2) The new file has no name before it is complete, checked and on the disk; then it gets the old
-//     one's in one step.
+//     name. It is never written, so an interruption leaves it as it was.
+// (2) The new file has no name before it is complete, checked and on the disk. Then it gets the old
+//     one's name in one step.
 // (3) A word of a node is a ref if and only if the node's kind visits another node when the word is
-//     changed. What was moved is asked again: it visits the new places of the same nodes, in the
-//     same order.
+//     changed. The kind is asked again about the moved node: it visits the new places of the same
+//     nodes, in the same order.
 #pragma once
 
 #include <pool/copying.hpp>

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Goal: compaction keeps what every kind of structure holds, in a pool as small as that; what it
-//           refuses, and what a
-// kill interrupts, is as it was. Method: pools of each kind with most of it erased, families,
-// shared parts, a kind of the user's own; contents, verification and bytes of the file before and
-// after; kills at each step.
+// Goal: compaction keeps the contents of every kind of structure, in a pool as small as they are.
+// After a refusal or a kill the pool is as before. Method: pools of each kind with most of it
+// erased, families, shared parts, a kind of the user's own; contents, verification and bytes of the
+// file before and after; kills at each step.
 #include <mod/block_list.hpp>
 #include <mod/compaction.hpp>
 #include <mod/format.hpp>
@@ -145,7 +144,8 @@ protected:
     result<mod::compact_report> compact(const copy_check& check = {}) {
         return mod::compact_pool(in.path(), in.how, check);
     }
-    /// It verifies, holds what it held, and goes on. Returns what it holds then.
+    /// The pool verifies, has the same contents, and takes updates. Returns its contents after
+    /// them.
     std::string expect_good(const std::string& held) {
         in.open();
         EXPECT_EQ(in.pool().recovered().sections_pending, 0U);
@@ -185,7 +185,7 @@ TEST_P(Compaction, KeepsWhatEveryStructureHolds) {
         EXPECT_EQ(before.generation, after.generation);
         EXPECT_EQ(after.open, 0U);
         const std::string then = expect_good(held);
-        // What it is now is as small as it gets.
+        // It cannot become smaller than it is now.
         const auto again = compact();
         ASSERT_TRUE(again) << again.error().what();
         EXPECT_LE(again->bytes_after, made->bytes_after + 64_KiB);
@@ -202,7 +202,7 @@ TEST_P(Compaction, TakesWhatAKillHasLeft) {
     (void)expect_good(held);
 }
 
-/// The hazard: recovery completes what a record of before says, and its places are others' now.
+/// The hazard: recovery completes an exchange from an old record, whose places now hold other data.
 TEST_P(Compaction, IsWhatItWasWhenItIsKilledNext) {
     const auto records = [&] {
         const pool_file& file = *in.pool().internals().file;
@@ -259,7 +259,7 @@ TEST_P(Compaction, OfAPoolWithoutAnythingIsAsSmallAsAPoolGets) {
     (void)expect_good("0 bytes, " + fmt::format("{:016x}", checksum("", 0, 0)));
 }
 
-/// Values that look like refs stand where they stood.
+/// Values that look like refs are not changed.
 TEST_P(Compaction, TellsRefsFromValuesThatLookLikeThem) {
     in.make_new(GetParam());
     auto all = in.get<mod::ordered_map<std::string, std::uint32_t>>();
@@ -303,7 +303,7 @@ TEST_P(Compaction, KeepsAUsersOwnStructure) {
     EXPECT_TRUE(in.store().verify().ok());
 }
 
-/// A kind that names what stands in no word: its refs are kept as differences.
+/// A kind that names refs that are in no word of the node: it keeps them as differences.
 void crooked_children(mod::visitor& to, const std::byte* at, std::size_t, std::uint32_t,
                       std::uint64_t) {
     const auto* n = reinterpret_cast<const list::node*>(at);
@@ -443,7 +443,7 @@ TEST_P(Compaction, KeepsPermissions) {
     EXPECT_EQ(about.st_mode & 07777, 0640U);
 }
 
-/// What got the name meanwhile is another pool, and stays.
+/// Another pool that got the name meanwhile stays.
 TEST_P(Compaction, ReplacesNothingButItsOwnPool) {
     std::string held = make(200, 50);
     in.close();
@@ -469,8 +469,8 @@ TEST_P(Compaction, ReplacesNothingButItsOwnPool) {
     ASSERT_TRUE(compact());
 }
 
-/// Whoever opened the old file, and waited for its lock, gets the new one; though the old one has
-/// got another name.
+/// A process that opened the old file and waited for its lock gets the new one, although the old
+/// one has another name now.
 TEST_P(Compaction, NobodyOpensTheFileThatIsGone) {
     const std::string held = make(200, 50), away = in.path() + ".away";
     in.close();

@@ -180,7 +180,7 @@ TEST_F(ModConcurrency, WritersOfDifferentRootsDoNotDisturbEachOther) {
     expect_whole({roots[0], roots[1], roots[2], roots[3]}, 1);
 }
 
-/// Moves the first element of one list to the other, whatever others do to them meanwhile.
+/// Moves the first element of one list to the other, while others change them as well.
 void move_one(mod::store& in, mod::root& from, mod::root& to) {
     for (;;) {
         const version source = from.read(), target = to.read();
@@ -315,8 +315,8 @@ TEST_F(ModConcurrency, TheTraceAfterACrashRunsBesideReadersAndWriters) {
     }
 }
 
-/// Of the logs of several pools only the first has a group: that of another one must wait for what
-/// was only ordered.
+/// Among the logs of several pools only the first has a group. A group of another pool must wait
+/// for what was only ordered.
 TEST_F(ModConcurrency, WhatAGroupWithinThatOfAnotherPoolDidIsOnTheDiskWhenItEnds) {
     mod::test::test_pool outer;
     outer.make_new(mode::power);
@@ -336,7 +336,7 @@ TEST_F(ModConcurrency, WhatAGroupWithinThatOfAnotherPoolDidIsOnTheDiskWhenItEnds
     EXPECT_EQ(*map.get(1), 10U);
 }
 
-/// durable_together: what another thread has done, and it has read, is durable when its group ends.
+/// durable_together: what it has read of another thread's work is durable when its group ends.
 TEST_F(ModConcurrency, WhatAGroupHasReadIsOnTheDiskWhenItEnds) {
     in.make_new(mode::power);
     using pairs = mod::map<std::uint64_t, std::uint64_t>;
@@ -354,7 +354,7 @@ TEST_F(ModConcurrency, WhatAGroupHasReadIsOnTheDiskWhenItEnds) {
         std::optional<hf::durable_together> of_writer;
         std::atomic<int> step{0};
         const std::uint64_t next = 11 + grouped;
-        std::thread writer([&] { // which has not gone on when the machine fails
+        std::thread writer([&] { // has not continued when the machine fails
             if (grouped) of_writer.emplace(in.pool());
             auto [map, vector] = both();
             if (grouped) (void)map.insert_or_assign(1, next);

@@ -1,22 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What every container of MOD promises, whatever its elements and the mode: it does what a model
-// does, through handles, batches and versions; it keeps no node that nobody names; a snapshot
-// stays; of two branches one is committed; an update is one ordering point; a full pool leaves it
-// as it is; closing and crashing keep it; readers beside a writer see whole versions. Crash states
-// are the business of the crash checker.
+// The promises of every container of MOD, for all elements and modes:
+// - it does what a model does, through handles, batches and versions
+// - it keeps no node that nothing names
+// - a snapshot does not change
+// - of two branches one is committed
+// - an update is one ordering point
+// - a full pool leaves it as it is
+// - closing and crashing keep it
+// - readers beside a writer see whole versions
+// The crash checker explores crash states.
 //
 // A configuration names the container, a model, and:
-//     kind                              what reclamation knows of it
+//     kind                              the kind by which reclamation knows it
 //     seeds, steps                      of the random test
 //     step(random, phase, to, model)    one random update of a handle or a batch, and of the model;
 //                                       phase: 0 grows it, 1 keeps its size, 2 shrinks it
-//     stepped(random, version, model)   the same of a version
+//     stepped(random, version, model)   the same for a version
 //     same(reader, model)               whether they agree
 //     prefill(seed, container, model)   before the random steps
-//     add(to, n), added(model, n)       one element more: n, which is not there
+//     add(to, n), added(model, n)       one more element: n, which is not there
 //     drain(random, container, model)   until it is empty, by the updates that remove
-//     number(element)                   the n of one, where elements are numbers
+//     number(element)                   the n of an element, where elements are numbers
 #pragma once
 
 #include <mod/test_support.hpp>
@@ -210,8 +215,8 @@ TYPED_TEST_P(ContainerTest, ClosingAndCrashingKeepIt) {
             EXPECT_TRUE(TypeParam::same(c, m)) << "round " << round;
             this->expect_no_other_nodes(c);
             for (int i = 0; i < 200; ++i) TypeParam::step(random, 0, c, m);
-            // The crash happens while a writer works: what it made is nobody's. It has a thread of
-            // its own, which a crash leaves in its update.
+            // The crash happens while a writer works: its fresh nodes belong to nobody. The writer
+            // has a thread of its own, which a crash leaves in its update.
             const bool crash = round % 2 == 0;
             std::thread([&] {
                 auto* const unfinished = new root::writing(c.its_root()->write());

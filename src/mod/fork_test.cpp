@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Goal: a child of fork() neither closes nor changes a MOD pool that its parent has open. Method:
-// a child that does, then more work of the parent's, which is killed; what the next open finds is
-// what the parent has committed. And children made while a thread commits for the first time.
+// Goal: a child of fork() neither closes nor changes a MOD pool that its parent has open. Method: a
+// child that tries to, then more work of the parent, which is killed; the next open finds what the
+// parent has committed. And children made while a thread commits for the first time.
 #include <mod/test_support.hpp>
 
 #include <holdfast/mod/map.hpp>
@@ -49,8 +49,8 @@ TEST_P(ModFork, AChildNeitherClosesNorChangesItsParentsPool) {
                 if (action == 1) (void)all.insert_or_assign(7, 8);
                 if (action == 2) (void)in.store().collect();
             });
-            // What the child has taken for free, if it could, is used anew now, and the other way
-            // round.
+            // If the child had taken used memory for free, it would be used anew now; the same the
+            // other way round.
             for (std::uint64_t i = 0; i < count; i += 2) (void)all.erase(i);
             for (std::uint64_t i = 0; i < count; ++i) (void)all.insert_or_assign(1000 + i, i);
             in.store().settle();

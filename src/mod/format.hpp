@@ -7,11 +7,11 @@
 //
 // (1) Cells below 'cell_count' are whole; a cell changes by its word, by the stamp behind a word
 //     of the redo record, in the same line, by 'in_place', and once from unbound to bound.
-// (2) An arena named by the list is allocated in the heap, or is the one 'taking' names.
-// (3) The bitmaps of arenas are right if and only if 'clean' holds; else a trace finds what is in
+// (2) An arena named by the list is allocated in the heap, or is the one that 'taking' names.
+// (3) The bitmaps of arenas are right if and only if 'clean' holds; else a trace finds the nodes in
 //     use.
-// (4) Of an element stored in place a killed process may have stored the element, and not flushed
-//     it: 'in_place', stored before it and flushed by chance only, says which line that is.
+// (4) A killed process may have stored an element in place, and not flushed it. 'in_place', stored
+//     before it and flushed by chance only, names the line.
 #pragma once
 
 #include <base/checksum.hpp>
@@ -32,8 +32,8 @@ inline constexpr unsigned family_members_max = 64;
 inline constexpr std::size_t name_bytes_max = 63;
 inline constexpr std::uint32_t no_cell = ~std::uint32_t{0}; // an index
 
-/// A commit of unrelated roots: valid when its check holds. A cell takes its word from here unless
-/// its stamp says that it has, or that a later commit came.
+/// A commit of unrelated roots: valid if its checksum holds. A cell takes its word from here unless
+/// its stamp shows that it has done so, or that a later commit came.
 struct redo_record {
     std::uint64_t check;  // of all that follows, up to 'count' entries
     std::uint64_t number; // grows with every record
@@ -44,8 +44,8 @@ struct redo_record {
     } entries[redo_updates_max];
 };
 
-/// Two elements of a vector that change places where they are: valid when its check holds. Both are
-/// stored again by an open that finds the cell not past this record.
+/// Two elements of a vector that are exchanged in place: valid if its checksum holds. An open that
+/// finds the cell not past this record stores both again.
 struct alignas(line_bytes) exchange_record {
     std::uint64_t check;  // of all that follows
     std::uint64_t number; // among those of redo records; never 0
@@ -108,7 +108,7 @@ struct arena_head {
 static_assert(offsetof(arena_head, slot_bytes) % word_bytes == 0);
 static_assert(sizeof(arena_head) == line_bytes && std::is_trivially_copyable_v<arena_head>);
 
-/// Where the slots of an arena begin, from its start.
+/// The offset of an arena's slots from its start.
 constexpr std::uint64_t slots_at(std::uint64_t slots) {
     return sizeof(arena_head) + round_up((slots + 7) / 8, line_bytes);
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What reclamation and verification know of hash tries: the nodes of a word, and of a node. Bytes
-// are not trusted: a count is compared with its node's bytes, a level with the levels that are.
+// The part of hash tries that reclamation and verification need: the nodes of a word, and of a
+// node. They do not trust bytes: they compare a count with its node's bytes, and a level with the
+// possible levels.
 #include <base/assert.hpp>
 
 #include <holdfast/author/mod/key.hpp>
@@ -15,7 +16,7 @@ namespace hf::mod::detail {
 void trie_way::open(shadow& to) {
     HF_ASSERT_SLOW(!damaged_ && depth_ <= trie_levels);
     opened_ = 0;
-    while (opened_ < depth_ && to.fresh(inner_[opened_])) ++opened_; // so are their parents
+    while (opened_ < depth_ && to.fresh(inner_[opened_])) ++opened_; // their parents are fresh, too
     for (unsigned level = opened_; level < depth_; ++level) {
         const ref old = inner_[level];
         const ref copy = to.make(sizeof(inner));

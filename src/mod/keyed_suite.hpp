@@ -194,7 +194,7 @@ template <class Container, std::uint64_t Keys, int Steps> struct keyed {
     }
 };
 
-/// What a call that changes nothing costs, and what one does that changes something.
+/// The cost of a call that changes nothing, and of one that changes something.
 template <class Map> void expect_points_of_changes(Map map) {
     using value_type = typename Map::mapped_type;
     const auto value = made_of<value_type>(1);

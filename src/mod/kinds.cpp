@@ -14,7 +14,7 @@ alignas(64) std::byte detail::nowhere[nowhere_bytes];
 
 namespace {
 
-// Those of this library.
+// The kinds of this library.
 constexpr std::initializer_list<const kind*> builtin = {
     &detail::hash_trie_kind, &detail::queue_kind, &detail::bplus_tree_kind, &detail::stack_kind,
     &detail::vector_kind};

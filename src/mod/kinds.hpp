@@ -15,7 +15,7 @@ extern const kind stack_kind;
 extern const kind vector_kind;
 } // namespace detail
 
-/// Null when this program knows none.
+/// Null if this program does not know the kind.
 const kind* find_kind(std::uint32_t id) noexcept;
 
 } // namespace hf::mod

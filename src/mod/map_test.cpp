@@ -233,7 +233,7 @@ TEST_P(MapTest, several_maps_change_together) {
         move_one({"from", "family", {"from", "to"}}, {"to", "family", {"from", "to"}}));
 }
 
-/// What the kind says of one node that lies alone.
+/// The nodes and elements that the kind reports for one node that lies alone.
 template <class Trie>
 reached_nodes children_of(const void* node, std::size_t bytes, std::uint32_t context) {
     reached_nodes to;

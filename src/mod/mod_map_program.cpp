@@ -19,7 +19,7 @@ using namespace hf;
 using namespace hf::crash;
 using u64 = std::uint64_t;
 
-/// Eight hashes for all keys: tries as deep as they get, and keys that no hash tells apart.
+/// Eight hashes for all keys: tries as deep as possible, and keys with equal hashes.
 struct poor_hash {
     static constexpr std::uint16_t identity = 77;
     using is_avalanching = void;
@@ -42,7 +42,7 @@ template <class T> T made(u64 from) {
     else return from;
 }
 
-/// What maps and sets differ in.
+/// The differences between maps and sets.
 template <class Map> struct face {
     using K = typename Map::key_type;
     using V = typename Map::mapped_type;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What crash programs of MOD have in common: the pool, when an update counts, and what must hold of
-// the store whatever a structure shows: the trace is done, every reference holds, and the nodes in
-// use are those that can be reached, no more and no fewer.
+// Shared by crash programs of MOD: the pool, the moment when an update counts, and the rules for
+// the store under every structure: the trace is done, every reference holds, and the nodes in use
+// are exactly those that can be reached.
 #pragma once
 
 #include <base/assert.hpp>
@@ -64,7 +64,8 @@ private:
     std::vector<entry> found_;
 };
 
-/// What a cell's word leads to, from the memory alone: for the trace (check/shadow_trace.hpp).
+/// The nodes that a cell's word leads to, from the memory alone: for the trace
+/// (check/shadow_trace.hpp).
 class led_to final : private mod::visitor {
 public:
     using visit_node = check::shadow_trace::visit_node;
@@ -146,7 +147,7 @@ protected:
     virtual void show(pool& p, state& s) = 0;
     /// Nodes that can be reached from all roots.
     virtual std::uint64_t reachable(pool& p) = 0;
-    /// Goes on with a pool that was shown; what it shows of itself is no part of the state.
+    /// Goes on with a pool that was shown; the results are no part of the state.
     virtual void use(pool&, state&) {}
     /// Parents of families: nodes too, once a member has been committed.
     static std::uint64_t parents(pool& p) {

@@ -115,7 +115,7 @@ public:
         if (i == 0) root(p, 'a');
         if (i == 1) push(p, 'a', 1);
         if (i == 2) push(p, 'x', 2);
-        if (i == 3) root(p, 'b'); // durable when it returns, and so is all before it
+        if (i == 3) root(p, 'b'); // durable when it returns, with everything before it
         if (i == 4)               // two arenas in one commit
             expect(list::updated(*root(p, 'b'), [](shadow& s, std::uint64_t w) {
                 return list::push(s, list::push(s, w, 3, 13), 4, 25);
@@ -349,8 +349,8 @@ public:
                 return list::push(s, list::push(s, w, 30 + i), 40 + i);
             }));
     }
-    /// What the first thread did may be lost although the second's later sections are not: they
-    /// write to other roots.
+    /// The first thread's work may be lost although the second's later sections are not: they write
+    /// to other roots.
     void show(pool& p, state& s) override {
         std::vector<std::uint64_t> values;
         const mod::root *a = root(p, 'a'), *b = root(p, 'b');
@@ -488,7 +488,7 @@ public:
         push(p, 'a', 50, 30);
         mod::store::in(p).settle();
     }
-    /// Collects nothing: what stores nobody sees, no operation may go on from.
+    /// Collects nothing: no operation may depend on stores that are not watched.
     void describe(pool& p, state& s) override {
         mod::store& store = mod::store::in(p);
         s.expect(store.wait_for_trace().ok(), "the trace finds whole nodes");
@@ -557,7 +557,7 @@ public:
     }
 };
 
-/// Lists beside blocks that are nobody's of MOD.
+/// Lists beside blocks that do not belong to MOD.
 class beside_blocks : public lists {
 public:
     using lists::lists;
@@ -608,8 +608,7 @@ public:
     }
 };
 
-/// Arenas in chunks that were others' before, and free now: what their entries say, they say of
-/// nothing.
+/// Arenas in chunks that others had before, and that are free now: their old entries mean nothing.
 class where_others_were final : public beside_blocks {
 public:
     where_others_were(const mod_variant& v, chunk_entry before)

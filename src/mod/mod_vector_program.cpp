@@ -158,7 +158,7 @@ public:
         if (thread == 0) return expect(one.set(7, 100));
         if (one.snapshot()[7] == 100) expect(two.push_back(100));
     }
-    /// What the threads did to different vectors may be lost apart, but for this.
+    /// The threads' changes of different vectors may be lost apart, with this exception.
     void show(pool& p, state& s) override {
         const vector one = open(p, "one"), two = open(p, "two");
         for (const u64 value : one) s.add(value);
@@ -191,7 +191,7 @@ public:
     }
 };
 
-/// Elements that change places where they are, beside what else is stored in place, and copied.
+/// Elements exchanged in place, beside single stores in place, and copies.
 template <class T> class exchanged final : public vectors<T> {
 public:
     using vectors<T>::vectors;
@@ -250,7 +250,7 @@ public:
         const bool still = held[7] == seen && held[8] == 15 - seen;
         if (seen == 8) expect(two.push_back(whole && still ? 100 : 13));
     }
-    /// What the threads did to different vectors may be lost apart, but for this.
+    /// The threads' changes of different vectors may be lost apart, with this exception.
     void show(pool& p, state& s) override {
         const vector one = open(p, "one"), two = open(p, "two");
         s.expect(one[7] + one[8] == 15 && one[7] != one[8], "both have changed places, or neither");
@@ -284,7 +284,8 @@ public:
     }
     void run(pool& p, unsigned thread, unsigned i) override {
         auto v = open(p, thread == 0 ? "one" : "two");
-        // What is next durable of another thread's other vector may be lost before what came later.
+        // A thread's update of another vector that is durable by the next section may be lost
+        // before later updates.
         if (thread == 1) v.set_durability(mod::durability::on_return);
         expect(v.swap(i, i + 1));
     }
@@ -416,7 +417,7 @@ public:
         }
         expect(two.set(10, 101 + i)); // the first had it as its eighth
     }
-    /// What the threads did to different vectors may be lost apart.
+    /// The threads' changes of different vectors may be lost apart.
     void show(pool& p, state& s) override {
         const vector one = open(p, "one"), two = open(p, "two");
         s.expect(one.size() == 20 || (one.empty() && how_ == given_up), "the first is one of two");

@@ -134,7 +134,7 @@ void node_space::put_back(const ref* nodes, std::size_t count) noexcept {
 
 bool node_space::refill(node_cache& to, unsigned c) {
     std::scoped_lock held{lock_};
-    // Of one arena only: a caller that wants one node takes no chunk that others may fill.
+    // Looks in one arena only: a caller that needs one node takes no chunk that others may fill.
     arena* a = room_in(c);
     if (a == nullptr) return false;
     HF_ASSERT(a->free > 0 && !a->closed && a->slot_bytes == class_bytes(c)); // (2)
@@ -182,8 +182,8 @@ void node_space::list(arena& a) {
     a.listed = true;
 }
 
-/// An arena without a node in use serves another size. 1 ordering point then: other threads take
-/// nodes from it, or commit this one's, and their fences do not wait for what this thread flushed.
+/// An arena without a node in use serves another size. Then 1 ordering point: other threads take
+/// nodes from it, or commit this one's, and their fences do not wait for this thread's flushes.
 /// Requires: lock held.
 void node_space::turn(arena& a, std::uint32_t slot_bytes) {
     HF_ASSERT(a.free == a.slots && !a.closed); // (3)
@@ -268,7 +268,8 @@ arena* node_space::take_arena(std::uint64_t bytes, std::uint32_t slot_bytes) {
 }
 
 void node_space::name_taking(const block& b) noexcept {
-    // Of one line, which keeps a prefix of them: never the old offset with the new length.
+    // Both lie in one line, which keeps a prefix of its stores: never the old offset with the new
+    // length.
     std::atomic_ref(super_->taking).store(0, std::memory_order_release);
     std::atomic_ref(super_->taking_bytes).store(b.bytes, std::memory_order_release);
     std::atomic_ref(super_->taking).store(b.offset, std::memory_order_release);
@@ -284,7 +285,7 @@ void node_space::trim() noexcept try {
         if (a->free != a->slots || a->closed || !give_back(*a, link))
             link = &static_cast<arena_head*>(pool_->at(a->offset))->next;
     }
-} catch (const std::bad_alloc&) { // what was not given back is used again
+} catch (const std::bad_alloc&) { // arenas not given back are used again
 }
 
 /// 'link' names the arena in the durable list. Requires: lock held.
@@ -423,7 +424,7 @@ bool node_space::holds(const std::byte* at, std::size_t bytes) noexcept {
         std::scoped_lock held{lock_};
         a = load(round_down(offset, pool_->file->shape().chunk_bytes));
     }
-    // Where a large arena goes on there is none in the table: its elements are copied.
+    // The table has no arena for the later chunks of a large arena: its elements are copied.
     return a != nullptr && offset >= a->offset + a->slots_at &&
            offset + bytes <= a->offset + a->bytes;
 }

@@ -6,9 +6,9 @@
 //     version names, that waits to be reclaimed, or that lies in a cache. They come from the bitmap
 //     of an arena that was closed cleanly, or from the trace.
 // (2) Until the trace after a crash is done, slots come only from arenas taken since.
-// (3) An arena is in the list only when the heap holds it allocated. While that is about to become
-//     true, or to end, 'taking' names it: then the list says to the next open whose it is. One
-//     without a node in use may be given another slot size.
+// (3) An arena is in the list only while the heap holds it allocated. While that begins or ends,
+//     'taking' names the arena; then the list shows the next open whose it is. An arena without a
+//     node in use may get another slot size.
 // (4) One lock guards it all; caches spare most callers it.
 #pragma once
 
@@ -60,7 +60,7 @@ struct arena {
     std::vector<std::uint64_t> taken;
     std::vector<std::uint64_t> reached; // by the trace
 
-    /// Of the node at 'at', from pool start; no_slot when none starts there.
+    /// The slot of the node at 'at', from pool start; no_slot if no node starts there.
     std::uint32_t slot_of(std::uint64_t at) const noexcept {
         const std::uint64_t within = (at - offset - slots_at) / granule_bytes;
         if (at < offset + slots_at || within >= bytes / granule_bytes) return no_slot;
@@ -97,14 +97,14 @@ public:
 
     /// A free node, in use from here on; 0 when the pool is full.
     ref take(node_cache& from, std::uint64_t bytes);
-    /// Gives a node back; what is none is kept as it is. Requires: nothing durable names it, nobody
-    /// reads it.
+    /// Gives a node back; ignores anything else. Requires: nothing durable names it, nobody reads
+    /// it.
     void give(node_cache& to, ref node) noexcept;
-    void give_now(ref node) noexcept; // to nobody's cache
+    void give_now(ref node) noexcept; // to no cache
     void give_all(node_cache& from) noexcept;
     /// Gives arenas without a node in use back to the pool's heap. 4 ordering points for each.
     void trim() noexcept;
-    /// What the node's slot has. Requires: a node.
+    /// The bytes of the node's slot. Requires: a node.
     std::uint64_t bytes_of(ref node);
     /// Whether these bytes lie in the slots of an arena.
     bool holds(const std::byte* at, std::size_t bytes) noexcept;
@@ -119,11 +119,12 @@ public:
     arena* find(ref node);
     /// Reads every arena of the list that was not read yet. Errors: corrupt.
     status load_all();
-    /// Closes what is known to (2); then, when all is marked in 'reached', opens it again.
+    /// Closes the known arenas, as (2) requires; end_trace(), when all nodes are marked in
+    /// 'reached', opens them again.
     void begin_trace();
     void end_trace();
 
-    /// Whether every arena is as (1) says, and is found where its nodes are.
+    /// Whether (1) holds for every arena, and the table finds it at its nodes.
     bool valid() const noexcept;
 
     /// Stores the bitmaps of all arenas that were looked at, flushed.

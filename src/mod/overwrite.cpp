@@ -1,36 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// One element stored in place, or two that change places. Copying the way down costs six lines and
-// as many nodes; one store alone is failure-atomic, and two are by a record of both. What stands
-// against it are versions, which must not change: so it is done only when there are none, and a
-// reader that comes meanwhile finds it not done or done.
+// Stores one element in place, or exchanges two. Copying the way down costs six lines and as many
+// nodes. One store alone is failure-atomic; two are failure-atomic by a record of both. Versions
+// must not change: so elements are stored in place only when nobody holds a version. A reader that
+// comes meanwhile sees the old element or the new one.
 //
 // (1) Writer: announce, look for pins, decide, store, none. Reader: pin, look for an announcement,
-//     then read the word. All of it is sequentially consistent: one of the two sees the other.
-// (2) A reader that has pinned and sees 'decided' stores the element too, and makes it durable, as
-//     it relies on it from then on. Whichever comes second stores what is there: the pin keeps
-//     writers from storing anything else in place, by (1), and the node from being reused. So
-//     nobody need know the element's old bytes: its line, which is seldom at hand, is stored to and
-//     not waited for.
-// (3) A shared node is another version's as well, whichever root's; and so is one that another root
-//     gave up by a word that is not durable.
-// (4) Until what is to be durable on return is so, a reader that pins helps: it sees what will
-//     stay.
-// (5) That the state is none again others may see late, even behind the writer's next look for
-//     pins: a reader that comes then helps with what is done. But it pinned before the next
-//     announcement: the look behind that sees it, and leaves alone what it reads.
+//     then read the word. All of it is sequentially consistent, so at least one of the two sees the
+//     other.
+// (2) A reader that has pinned and sees 'decided' stores the element too, and makes it durable,
+//     because it relies on it from then on. The second of the two stores the same bytes again: by
+//     (1) the pin keeps writers from storing anything else in place, and keeps the node from being
+//     reused. So nobody needs the element's old bytes. Its line, which is seldom in the cache, is
+//     stored to and not waited for.
+// (3) A shared node belongs to another version as well, of any root. The same holds for a node that
+//     another root gave up by a word that is not durable.
+// (4) For an update that is durable on return, a reader that pins helps until it is durable: the
+//     reader then sees what will stay.
+// (5) Other threads may see late that the state has returned to 'none', even after the writer's
+//     next look for pins. A reader that comes then helps with a store that is done already. But
+//     that reader pinned before the next announcement: the writer's look for pins behind the
+//     announcement finds it, and leaves alone what it reads.
 //
-// An exchange, besides:
-// (6) Its record is durable before either element is stored to, whoever stores. So one fence makes
-//     it durable, and what this thread did before. Of that nothing may be missing where the record
-//     is found: its line may be written back before the fence. Hence a fence before it, unless all
-//     that is durable, or in a record.
+// For an exchange also:
+// (6) Its record is durable before any thread stores to either element. One fence makes the record
+//     durable together with what this thread did before. If recovery finds the record, nothing of
+//     that may be missing; but the record's line may be written back before the fence. So there is
+//     another fence before the record is written, unless all of that is durable, or in a record.
 // (7) Open stores both elements again unless the cell's stamp is the record's number, or higher. A
 //     commit stores that number, behind a fence, when the elements are durable, and before their
-//     nodes can be made anew. An element stored alone does not: it is not stored in place until a
-//     commit has.
-// (8) The records are used in turns. The one that is written over is older than the last, whose
-//     fence was the writer's of that one's elements, or this thread's.
+//     nodes can be made anew. Storing a single element stores no such number: until a commit has
+//     done so, a single element is not stored in place.
+// (8) The records are used in turns. The record that is overwritten is older than the last one. The
+//     fence of the last one made the elements of the older one durable, as it was by the same
+//     writer or by this thread.
 #include <base/assert.hpp>
 #include <mod/announced.hpp>
 #include <mod/store_impl.hpp>
@@ -49,7 +52,7 @@ namespace {
 #endif
 #endif
 #ifndef HF_UNSEEN_BY_TSAN
-#define HF_UNSEEN_BY_TSAN // the crash checker's stores are to be seen
+#define HF_UNSEEN_BY_TSAN // the crash checker must see its stores
 #endif
 
 template <class Word>
@@ -133,11 +136,11 @@ bool store::impl::decide(root::volatile_part& owner, std::initializer_list<eleme
         op.state.store(overwriting::none, std::memory_order_seq_cst);
         return false;
     };
-    // Before what a helper reads changes: a reader that found the last store decided is seen
-    // here (5).
+    // Checked before the operands that a helper reads change: a reader that found the last store
+    // decided is seen here (5).
     if (oldest_own_pin(owner) != ~std::uint64_t{0}) return give_up();
     op.announce(stores, static_cast<std::uint32_t>(bytes), with);
-    // Before a reader may store the elements (2), (6). What is named was durable before.
+    // Before a reader may store the elements (2), (6). What the record names was durable before.
     if (with != nullptr) write_record(owner, stores, bytes, *with);
     else if (medium().loses_caches())
         owner.durable->in_place = owner.line[cell::in_place_at] =

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The part of queues that does not depend on their elements: levels and groups, and what
-// reclamation knows of them.
+// reclamation needs to know of them.
 #include <base/assert.hpp>
 
 #include <holdfast/mod/queue.hpp>
@@ -37,7 +37,7 @@ bool leaves_room(shadow& to) {
     return count == lines;
 }
 
-// 'item' is a chunk where number is 1, else a group; a level's refs stand for 'unit' chunks each.
+// 'item' is a chunk if number is 1, else a group; each ref of a level means 'unit' chunks.
 ref append(shadow& to, ref level, ref item, std::uint32_t number, std::uint32_t unit,
            std::uint32_t alive) {
     if (level == 0) {
@@ -73,10 +73,10 @@ ref append(shadow& to, ref level, ref item, std::uint32_t number, std::uint32_t 
     return own;
 }
 
-// Where a chunk is: in which level, how far from that one's newest chunk.
+// The place of a chunk: its level, and its distance from that level's newest chunk.
 struct position {
     std::uint32_t level = 1;
-    std::uint32_t unit = 1; // chunks that a ref of the level stands for
+    std::uint32_t unit = 1; // chunks per ref of the level
     std::uint32_t back;
 };
 
@@ -88,7 +88,7 @@ position position_of(const std::byte* base, ref level, std::uint32_t back) {
         found.back -= queue_used(*node) * found.unit;
         level = node->deeper;
     }
-    return {.level = 0, .back = 0}; // damaged: there is none
+    return {.level = 0, .back = 0}; // damaged: no such chunk
 }
 
 // Height of the largest group that ends with the chunk; the level's own, when all of it does.

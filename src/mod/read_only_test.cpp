@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Goal: a MOD pool that is opened read_only shows what was committed, lets nobody change it and
-// writes nothing to its file. Method: pools that were closed, and that a kill left open, with
-// snapshots and updates under way; the file's bytes before and after.
+// Goal: a MOD pool that is opened read_only shows what was committed, refuses changes and writes
+// nothing to its file. Method: pools that were closed, and that a kill left open, with snapshots
+// and updates under way; the file's bytes before and after.
 #include <mod/test_support.hpp>
 #include <pool/test_support.hpp>
 
@@ -67,7 +67,7 @@ protected:
         EXPECT_EQ(name(added.error().code()), "permission");
         EXPECT_FALSE(all.erase(7));
         auto other =
-            numbers::open(in.pool(), {"another"}); // there is none: an empty one, in memory
+            numbers::open(in.pool(), {"another"}); // it does not exist: an empty one, in memory
         ASSERT_TRUE(other);
         EXPECT_EQ(other->size(), 0U);
         EXPECT_FALSE(other->insert_or_assign(7, 1));
@@ -96,7 +96,7 @@ TEST_P(ModReadOnly, ShowsWhatWasCommittedAndChangesNothing) {
     }
 }
 
-/// A process that has the pool open read-only from when it is made until it is told to leave.
+/// A process that has the pool open read-only from its start until it gets the order to leave.
 class looking_process {
 public:
     looking_process(mod::test::test_pool& in, const std::function<bool()>& look) {

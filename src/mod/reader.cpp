@@ -1,25 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Versions across processes: a writer (open_options::shared) and those that read beside it.
+// Versions across processes: a writer (open_options::shared) and the processes that read beside it.
 //
-// What a pin is among threads (store_impl.hpp, 2) an announcement is among processes: a lock on a
-// byte that has the number, which the kernel drops with its process. Numbers are those of commits;
-// 'sequence' is in the file.
+// Among threads a reader pins (store_impl.hpp, 2). Among processes it announces a number instead:
+// it locks the byte of that number, and the kernel drops the lock with the process. Numbers are
+// those of commits; 'sequence' is in the file.
 //
-// (1) The writer counts a commit in 'sequence' when its word is where readers look, visible: behind
-//     its fence, where words go past the caches. So whoever reads q there reads words that no
-//     commit up to q has replaced.
+// (1) The writer counts a commit in 'sequence' when its word is visible to readers. If words go
+//     past the caches, that is behind the writer's fence. So a reader that reads q there reads
+//     words that no commit up to q has replaced.
 // (2) Reader: read 'sequence', q; announce q; then read the word. Writer: read 'sequence', s; then
-//     ask which numbers are announced; reclaim what was retired up to the least of them, or s.
-//     Whoever is not found by that announces later, so reads a word of s or later; who is found,
-//     one of its q or later. What a word of q leads to was retired after q. That q is old by the
-//     time it is announced keeps more than is needed, and never less.
-// (3) It waits until the lock is gone, whichever way that goes, and whoever writes then.
-// (4) Numbers never fall, from one writer to the next: the next begins above all that can be
-//     announced. What nodes older readers see it does not know. A clean close says that none sees
-//     more than is current; else the next writer takes no slot of an older arena before all are
-//     gone that announce less than its first number.
-// (5) Nothing is stored in place (overwrite.cpp): a reader could not be asked not to look.
+//     ask which numbers are announced; reclaim what was retired up to the least of them, or s. A
+//     reader that the writer misses announces itself later. So it reads the word of commit s or a
+//     later one. A reader that the writer finds reads the word of its q or a later one. All nodes
+//     that such a word leads to were retired after q. The number q may be old by the time it is
+//     announced: that keeps more than is needed, and never less.
+// (3) The writer waits until the lock is gone, however the reader ends. The next writer waits for
+//     it, too.
+// (4) Numbers never fall, from one writer to the next: the next begins above all numbers that can
+//     be announced. The next writer does not know which nodes older readers see. After a clean
+//     close they see only what is current. Otherwise the next writer takes no slot of an older
+//     arena until all readers are gone that announce less than its first number.
+// (5) Nothing is stored in place (overwrite.cpp): a writer could not ask a reader not to look.
 // (6) A reader stores nothing, and waits for nobody.
 #include <base/assert.hpp>
 #include <base/raise.hpp>
@@ -88,7 +90,7 @@ void store::impl::ask_readers() noexcept {
     raise(released_to_, std::min(to, pool_->file->own_file()->oldest_announced()));
 }
 
-/// Up to which number nobody sees what was retired. An answer stays true.
+/// The number up to which no reader sees retired nodes. It never falls.
 std::uint64_t store::impl::released_by_readers(root::volatile_part& owner) noexcept {
     if (words_ == nullptr) return ~std::uint64_t{0};
     const bool some =
@@ -183,8 +185,8 @@ version::state* store::impl::pin_announced(root::volatile_part& to) {
     return s;
 }
 
-/// The word of the version that is current now; none when it lies where nothing can be mapped.
-/// Requires: pinned.
+/// The word of the version that is current now; nothing if it leads to a part that cannot be
+/// mapped. Requires: pinned.
 std::optional<std::uint64_t>
 store::impl::word_in_file(const root::volatile_part& part) const noexcept {
     if (part.family == nullptr) return load(part.durable->word);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// MOD's part of a pool as it is opened and closed: what it holds is looked at, arenas that were
-// half taken find their owner, a commit that was durable before its words is completed, and what is
-// in use is traced or, by a clean close, stored.
+// Opening and closing MOD's part of a pool. Opening checks its contents, finds the owner of arenas
+// that were half taken, completes a commit that was durable before its words, and traces the nodes
+// in use. A clean close stores them.
 #include <mod/announced.hpp>
 #include <mod/store_impl.hpp>
 #include <pool/believed.hpp>
@@ -173,8 +173,9 @@ void store::impl::give_up_unsound(pool::impl& in) {
 
 namespace {
 
-/// An arena that is allocated and in no list was about to be listed, or to be given back. It is
-/// listed again: were the list damaged, live nodes might lie in it, and freeing it would lose them.
+/// An arena that is allocated and in no list was about to be listed, or to be given back. This
+/// lists it again. If the list is damaged, live nodes may lie in the arena, and freeing it would
+/// lose them.
 status adopt(pool::impl& in, superblock& super, block b) {
     auto* head = static_cast<arena_head*>(in.at(b.offset));
     if (super.clean != 0 || head->magic != arena_magic || head->bytes != b.bytes)
@@ -188,9 +189,8 @@ status adopt(pool::impl& in, superblock& super, block b) {
     return {};
 }
 
-/// Whether all that its chunks hold is 'b', or an arena of its size whose bit persisted without its
-/// chunk's entry. The entry of a chunk that was free may be whatever it was before ((3) of
-/// heap.hpp).
+/// Whether its chunks hold nothing but 'b', or an arena of its size whose bit persisted without its
+/// chunk's entry. A free chunk's entry may have any older contents ((3) of heap.hpp).
 bool lies_alone(const pool::impl& in, block b) {
     const heap& blocks = in.blocks.durable();
     const std::uint64_t chunk = blocks.chunk_bytes();
@@ -204,8 +204,8 @@ bool lies_alone(const pool::impl& in, block b) {
            (head->magic == arena_magic && head->bytes == b.bytes);
 }
 
-/// Of a process that was killed the last words may only be stored. What is believed of them must be
-/// durable before anything that is built on it.
+/// After a kill the last words of the process may be stored and not durable. They must be durable
+/// before anything is built on them.
 void flush_believed(const pool::impl& in, const superblock& super) {
     const pool_file& file = *in.file;
     if (file.was_clean()) return;
@@ -354,7 +354,7 @@ void store::impl::stop() noexcept {
 
 void store::impl::settle_for_close() noexcept {
     if (!pool_->usable().ok() || reads_)
-        return; // its roots, and what is in use, are the parent's to say
+        return; // its roots, and the nodes in use, belong to the parent
     stop();
     for (auto& part : roots_) // the last commit may be another thread's, and unfenced
         if (part != nullptr) store_again(*part);

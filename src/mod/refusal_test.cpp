@@ -148,14 +148,14 @@ TEST_F(mod_refusal, an_update_of_another_pool_may_stand_inside) {
     EXPECT_EQ(there.size() + here.size(), 2U);
 }
 
-/// What an operation makes of the lists "a" and "b".
+/// The state of the lists "a" and "b" after an operation.
 struct lists {
     numbers a, b;
     bool operator==(const lists&) const = default;
 };
 
-/// Every allocation of an operation fails once, and all behind it: the operation is done, or it is
-/// not and says so; and all goes on, in this opening and in the next.
+/// Every allocation of an operation fails once, with all later ones: the operation is done, or it
+/// reports that it is not. Everything works afterwards, in this opening and in the next.
 TEST_F(mod_refusal, memory_runs_out_in_a_commit) {
     const auto done = [](const status& s) { return s.ok(); };
     const std::vector<std::function<bool()>> operations{

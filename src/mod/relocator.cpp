@@ -41,8 +41,8 @@ std::vector<std::size_t> candidates_of(std::span<const std::byte> node,
     return found;
 }
 
-/// All candidates at once get numbers of their own: each visit names its word. Empty: something
-/// that is no ref was changed as well, and the node is another.
+/// All candidates get numbers of their own at once, so each visit identifies its word. Empty:
+/// something that is not a ref was changed as well, and the node is a different one.
 std::vector<std::size_t> find_at_once(const node_form& form, std::span<const std::byte> node,
                                       std::span<const visit> named,
                                       std::span<const std::size_t> candidates) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Rewrites the refs of a node whose children have moved, by what its kind says of it: (3) of
+// Rewrites the refs of a node whose children have moved, by the visits of its kind: (3) of
 // compaction.hpp.
 #pragma once
 
@@ -21,7 +21,7 @@ struct visit {
     bool operator==(const visit&) const = default;
 };
 
-/// What a kind names, in order.
+/// The refs that a kind names, in order.
 class visits final : public visitor {
 public:
     std::vector<visit> all;
@@ -42,8 +42,8 @@ struct node_form {
     }
 };
 
-/// Where a node's refs stand, as indices of its words of 4 bytes; not all of them where the kind
-/// names what no word says. 'named': what the node visits, which is something.
+/// The places of a node's refs, as indices of its words of 4 bytes. Some are missing if the kind
+/// names what no word contains. 'named': what the node visits, at least one.
 std::vector<std::size_t> find_refs(const node_form& form, std::span<const std::byte> node,
                                    std::span<const visit> named);
 

@@ -9,7 +9,7 @@
 // (3) It is reclaimed when no pin is older than that number, and when every commit up to it, of
 //     every root that may have reached it, is durable: until then a failure may leave a word that
 //     still leads to it.
-// (4) What cannot be counted, for want of memory, stays in use until the pool is opened again.
+// (4) Nodes that cannot be counted, for want of memory, stay in use until the pool is opened again.
 #include <base/assert.hpp>
 #include <base/raise.hpp>
 #include <mod/announced.hpp>
@@ -34,8 +34,8 @@ struct collected final : visitor {
 
 } // namespace
 
-/// What was retired lies in batches, oldest first, each with a number that a commit had (2). Behind
-/// the last one lies only what memory ran out for (4).
+/// Retired nodes lie in batches, oldest first, each with the number of a commit (2). Only nodes for
+/// which memory ran out lie behind the last batch (4).
 bool store::impl::valid_retired(const root::volatile_part& owner) const noexcept {
     std::uint64_t sequence = 0;
     std::size_t end = 0;
@@ -191,8 +191,8 @@ bool store::impl::adopt_word(root::volatile_part& of) noexcept {
     return taken;
 }
 
-/// Behind the fence. Returns up to which commit all roots but 'owner' are durable. Requires:
-/// 'owner' is durable to its last, its lock is held.
+/// Behind the fence. Returns up to which commit all roots except 'owner' are durable. Requires:
+/// 'owner' is durable up to its last commit, its lock is held.
 std::uint64_t store::impl::after_fence(root::volatile_part* owner, const others& found) noexcept {
     if (super_->shares == 0) return found.durable_to;
     HF_ASSERT(owner != nullptr && owner->lock.is_held() && found.count <= found.adopted.size());

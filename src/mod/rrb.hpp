@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Relaxed radix balanced trees in MOD nodes: what mod::vector is made of. Their parts that vectors
-// of any element see are in <holdfast/mod/detail/rrb_tree.hpp>, their updates in rrb_editor.cpp.
+// Relaxed radix balanced trees in MOD nodes: the tree under mod::vector.
+// <holdfast/mod/detail/rrb_tree.hpp> has the parts that vectors of any element see; rrb_editor.cpp
+// has the updates.
 //
 //   word {ref of the top, element count} ──> inner ──> … ──> inner ──> leaf
 //
@@ -9,27 +10,30 @@
 //   inner    16 refs, one line. Which child has an element follows from the element's number
 //   relaxed  16 refs and where each child ends, two lines; bit 31 of a ref to it is set
 //
-// (1) In an inner node every child but the last is full. Where concatenation or a slice leaves
-//     another one, the node is relaxed; regular paths pay nothing for that.
+// (1) In an inner node every child except the last is full. If concatenation or a slice leaves
+//     another child that is not full, the node is relaxed; regular paths pay nothing for that.
 // (2) The height of a tree whose top is not relaxed is the least that has room for its elements; a
-//     relaxed node knows its height. So the whole version is one word, and there is no header to
+//     relaxed node contains its height. So the whole version is one word, and there is no header to
 //     copy: an element's write copies one leaf and one line per level, 6 lines at 1 M words.
-// (3) A node does not know how many elements it has: its parent does, or the word. Elements of a
-//     leaf past that number are nobody's; refs of an inner node past its last child are 0.
+// (3) A node does not contain its number of elements: its parent does, or the word. Elements of a
+//     leaf past that number belong to nobody; refs of an inner node past its last child are 0.
 // (4) A node that this shadow made is changed in place, any other is copied. Nodes with several
-//     parents are never the shadow's own: shadow::shared sees to it.
-// (5) An edit that finds no room returns the word it was given, and that tree can be read: nodes
-//     of this shadow that it gave up are given back when it is done (give_up), and what it changed
-//     in place is not among that word's elements.
+//     parents never count as the shadow's own: shadow::shared ensures that.
+// (5) An edit that finds no room returns the word that it was given, and that tree can still be
+//     read. Nodes of this shadow that the edit gave up are given back only when it is done
+//     (give_up). What it changed in place is not among that word's elements.
 //
-// Weighed: storing an 8-byte element in place, under the commit's word: snapshots would see it, and
-// a crash between both stores would keep half. A journal of writes in the top: each of its entries
-// costs its lines again when it is carried out. 32 refs a node: one level less, but 10 lines per
-// write for 7. A tail beside the tree: 4 lines per push_back for 7, but one more for every write,
-// for the node that names both. Leaves of one line: as many lines, another level.
+// Alternatives that were weighed:
+// - An 8-byte element stored in place, under the commit's word: snapshots would see it, and a crash
+//   between both stores would keep half.
+// - A journal of writes in the top: each of its entries costs its lines again when it is applied.
+// - 32 refs a node: one level less, but 10 lines per write instead of 7.
+// - A tail beside the tree: 4 lines per push_back instead of 7, but one more for every write, for
+//   the node that names both.
+// - Leaves of one line: as many lines, and another level.
 //
 // Source: Bagwell and Rompf 2011; Stucki et al., ICFP'15 (search step slack). Differs: count and
-// height are in the word, and leaves are smaller than nodes are wide.
+//         height are in the word, and leaves are smaller than nodes are wide.
 #pragma once
 
 #include <base/assert.hpp>
@@ -56,10 +60,10 @@ struct relaxed_node {
 };
 static_assert(sizeof(relaxed_node) == 128 && offsetof(relaxed_node, ends) == sizeof(inner_node));
 
-/// What reclamation knows of a node: bits 0-3 its height, 4 whether it is relaxed, 5-30 the low
-/// bits of its element count. Blobs have their own.
+/// A node as reclamation sees it: bits 0-3 its height, 4 whether it is relaxed, 5-30 the low bits
+/// of its element count. Blobs have their own context.
 struct node_context {
-    static constexpr unsigned height_unknown = 15; // of a relaxed top: it knows itself
+    static constexpr unsigned height_unknown = 15; // of a relaxed top, which contains it
     static constexpr std::uint32_t count_modulus = 1U << 26;
     static constexpr std::uint32_t of(branch node, unsigned height) noexcept {
         return height | (node.at >> 31) << 4 | (node.count & (count_modulus - 1)) << 5;
@@ -70,7 +74,7 @@ struct node_context {
     std::uint32_t count() const noexcept { return bits >> 5; }
 };
 
-/// Children that a relaxed node has: what it says, as far as that can be.
+/// Children of a relaxed node: the number that it names, within what is possible.
 inline unsigned child_count(const relaxed_node& in) noexcept {
     return std::clamp<unsigned>(in.children, 1, fan);
 }
@@ -105,7 +109,8 @@ struct tree {
         return static_cast<std::uint32_t>(std::min(count, leaf.capacity(height)));
     }
 
-    /// Goes to the child that has element 'index' and makes that its number there. Returns which.
+    /// Goes to the child with element 'index', and makes 'index' the element's number there.
+    /// Returns which child.
     unsigned step(branch& node, unsigned height, std::uint32_t& index) const noexcept {
         HF_ASSERT_SLOW(height - 1 < height_max);
         const unsigned bits = leaf.bits_below(height - 1);

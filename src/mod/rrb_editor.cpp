@@ -95,7 +95,7 @@ public:
         const branch pair[] = {both.left, both.right};
         return packed({node_of(pair, 2, height), height});
     }
-    /// What every edit ends with.
+    /// Ends every edit.
     word done(word before, word after) {
         if (to_.failed()) return before; // (5)
         for (const given& one : given_up_) to_.replaced(one.node, one.context);
@@ -148,7 +148,7 @@ private:
         return enough;
     }
 
-    /// The new version has others in place of this node; parents before children.
+    /// The new version has other nodes in place of this one; parents before children.
     void give_up(branch node, unsigned height) {
         const given one{node.at & ref_max, context(node, height)};
         if (one.node == roomy_) roomy_ = 0;
@@ -169,8 +169,9 @@ private:
     }
 
     // Nodes.
-    /// The node itself when it is this shadow's, else a copy in its place; 0 when there is no room.
-    /// 'own': whether its parent was; an older version's node names none of this shadow's.
+    /// The node itself if it is this shadow's, else a copy in its place; 0 if there is no room.
+    /// 'own': whether its parent is this shadow's; an older version's node names none of this
+    /// shadow's nodes.
     ref owned(branch node, unsigned height, bool& own) {
         own = own && to_.fresh(node.at & ref_max);
         if (own) return node.at;
@@ -186,8 +187,8 @@ private:
         to_.replaced(node.at & ref_max, context(node, height));
         return copy | (node.at & relaxed_bit);
     }
-    /// Owns the way from the top down to height 'low'. Returns what names the node there; null when
-    /// there is no room.
+    /// Owns the way from the top down to height 'low'. Returns the ref there that names the node;
+    /// null if there is no room.
     ref* own_way(way& down, unsigned low, ref& top, bool& own) {
         ref* named = &top;
         for (unsigned height = down.height;; --height) {
@@ -317,7 +318,7 @@ private:
         const halves both = split(top, height, index, wanted);
         return {packed({both.left, height}), packed({both.right, height})};
     }
-    /// The first 'index' elements, and the others. Requires: 0 < index < node.count.
+    /// Two halves: the first 'index' elements, and the rest. Requires: 0 < index < node.count.
     halves split(branch node, unsigned height, std::uint32_t index, half wanted) {
         HF_ASSERT(height <= height_max && index > 0);
         if (height == 0) return split_leaf(node, index, wanted);

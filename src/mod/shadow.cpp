@@ -18,7 +18,7 @@ constexpr std::size_t hash(ref node) { return std::size_t{node} * 0x9e3779b97f4a
 
 ref shadow::make(std::size_t bytes) {
     HF_ASSERT_SLOW(store_ != nullptr && cache_ != nullptr);
-    // A node that is taken is noted, whatever memory there is for it.
+    // A node that is taken must be noted, so the memory for the note comes first.
     if (fresh_.size() == fresh_.capacity())
         fresh_.reserve(std::max<std::size_t>(16, 2 * fresh_.size()));
     ref node = failed_ ? 0 : store_->internals().space().take(*cache_, bytes);
@@ -56,8 +56,8 @@ void shadow::index(std::size_t position) {
     }
 }
 
-/// Position of a node that this shadow may still change, or that it has given back; 'nowhere' when
-/// there is none.
+/// Position of a node that this shadow may still change, or that it has given back; 'nowhere' if it
+/// has no such node.
 std::size_t shadow::find(ref node, bool given_back) const noexcept {
     if ((seen_[filter(node) / 64] >> filter(node) % 64 & 1) == 0) return nowhere;
     const auto is_it = [&](std::size_t p) {
@@ -117,7 +117,7 @@ void shadow::released(ref node, std::uint32_t context) {
 
 void shadow::shared(ref node, std::uint32_t context) {
     steps_.emplace_back(node & ref_max, step::shared, context);
-    fresh_from_ = fresh_.size(); // what lies below it has two parents too
+    fresh_from_ = fresh_.size(); // everything below it has two parents, too
     HF_ASSERT_SLOW(!fresh(node));
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What reclamation knows of stacks. A chunk's context: how many elements it and all below it hold.
+// Stacks as reclamation sees them. A chunk's context: the number of elements in it and below it.
 #include <holdfast/mod/stack.hpp>
 
 namespace hf::mod::detail {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Goal: mod::stack and mod::queue are a stack and a queue, whatever the elements and the mode.
-// Method: the generic suite beside a std::deque whose front goes next, and what only they promise:
-// length, chunks that die, lines and ordering points, commits of several; nodes that are damaged.
+// Goal: mod::stack and mod::queue are a stack and a queue, for all elements and modes. Method: the
+// generic suite beside a std::deque whose front goes next, and their own promises: length, chunks
+// that die, lines and ordering points, commits of several; nodes that are damaged.
 #include <mod/container_suite.hpp>
 
 #include <holdfast/mod/queue.hpp>
@@ -354,7 +354,7 @@ TEST_P(ListTest, SnapshotsAreReadBesideAWriter) {
     reader.join();
 }
 
-// What verification sees of nodes that are damaged.
+// Damaged nodes as verification sees them.
 class DamagedNodes : public testing::Test {
 protected:
     static constexpr std::uint64_t shape = mod::detail::slot_shape({8, 8, false});

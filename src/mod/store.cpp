@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// MOD's part of an open pool: roots by name, what they take, and the engine.
+// MOD's part of an open pool: roots by name, their memory, and the engine.
 #include <base/assert.hpp>
 #include <mod/store_impl.hpp>
 #include <pool/file_checks.hpp>
@@ -131,7 +131,7 @@ root::volatile_part& store::impl::part_of(std::uint32_t index) {
     return *part;
 }
 
-/// The words of a family's members; null when there are none, or its own names no such node.
+/// The words of a family's members; null if it has none, or if its own word names no such node.
 const std::uint64_t* store::impl::words_of(const cell& family, std::uint64_t word) const noexcept {
     if (word == 0 || word > ref_max) return nullptr;
     const auto parent = static_cast<ref>(word);
@@ -161,8 +161,8 @@ private:
 
 } // namespace
 
-/// What can be said of a root's word at once: that it names a node, which names nodes, and no more
-/// elements than the pool has bytes. Shared parts of a vector count as often as they occur.
+/// Checks what a root's word alone shows: it names a node, that node names nodes, and the elements
+/// are no more than the pool has bytes. Shared parts of a vector count as often as they occur.
 status store::impl::check_word(const root::volatile_part& part) const {
     const cell& c = *part.durable;
     const auto damaged = [&](std::string_view which, std::uint64_t word) {
@@ -292,7 +292,7 @@ status store::impl::collect() {
     const entered in(*this);
     if (!in) return refusal();
     status s = wait_for_trace();
-    // Not under this lock: a writer may open a root while another waits for it.
+    // Outside this lock: a writer may open a root while another waits for it.
     std::vector<root::volatile_part*> parts;
     {
         std::scoped_lock held{roots_lock_};
@@ -369,7 +369,7 @@ void store::for_each_block(void (*visit)(void*, const void*), void* context) con
 
 namespace {
 
-/// What the pool keeps for the engine while it is open.
+/// The engine's state in an open pool.
 struct mod_state final : engine_state {
     explicit mod_state(pool::impl& in) : face(in) {}
     store face;

@@ -2,15 +2,16 @@
 //
 // The volatile side of MOD's part of a pool.
 //
-// (1) A root's writers hold its lock, a member's that of its family: 'owner' is the root whose word
-//     swings. Several locks are taken in the order of the cells' indices.
+// (1) A root's writers hold its lock; a member's writers that of its family. 'owner' is the root
+//     whose word changes. Several locks are taken in the order of the cells' indices.
 // (2) A snapshot pins its owner at the store's sequence number before it reads the word; a commit
 //     scans the pins after it has stored the word. So a node that commit s retired is reclaimed
-//     only when no pin is below s, and a reader that pins later reads a word that does not reach
-//     it.
-// (3) And only when the word of commit s is durable: at the owner's next commit, behind its fence.
-//     A writer on another thread than the last one's stores the cell's word again first. Where
-//     nodes are shared, other roots' commits up to s must be durable too (retire.cpp).
+//     only when no pin is below s. A reader that pins later reads a word that does not reach the
+//     node.
+// (3) A retired node is reclaimed only when the word of commit s is durable, too: at the owner's
+//     next commit, behind its fence. A writer on another thread than the last writer's stores the
+//     cell's word again first. If nodes are shared, other roots' commits up to s must also be
+//     durable (retire.cpp).
 // (4) Lock order: roots, then sharing, then the node space, then the heap.
 #pragma once
 
@@ -59,8 +60,8 @@ struct overwriting {
     void help(hf::medium pm) noexcept;
 };
 
-// Of a pool's file: how many cells it has room for, MOD's superblock (null: none yet), and what is
-// wrong with what MOD has there.
+// About a pool's file: how many cells it has room for, MOD's superblock (null: not made yet), and
+// what is wrong with MOD's state there.
 std::uint64_t cells_max(const pool_file& file);
 const superblock* superblock_of(const pool_file& file);
 status corrupt(const pool_file& file, const std::string& what);
@@ -82,7 +83,7 @@ struct root::volatile_part {
         false}; // of a process that reads beside a writer: 'word' is not looked at yet
     std::uint64_t load() const noexcept { return word.load(std::memory_order_seq_cst); }
 
-    // What follows is used in owners.
+    // Used in owners only.
     writer_lock lock;
     std::atomic<std::uint64_t> sequence{0};   // of its last commit
     std::atomic<std::uint64_t> durable_to{0}; // its commits up to this one are durable
@@ -198,7 +199,7 @@ public:
     bool keeps_valid(const change& c);
     /// Gives back what a shadow made.
     void drop(shadow& made) noexcept { drop(made, made.cache_); }
-    void drop(shadow& made, node_cache* to) noexcept; // null: to nobody's cache
+    void drop(shadow& made, node_cache* to) noexcept; // null: to no cache
     bool overwrite(root::volatile_part& to, std::byte* at, const void* next,
                    std::size_t bytes) noexcept;
     bool exchange(root::volatile_part& to, std::byte* one, std::byte* other,
@@ -282,7 +283,7 @@ private:
                 std::size_t bytes, exchange_record* with) noexcept;
     void write_record(const root::volatile_part& owner, std::initializer_list<element_store> stores,
                       std::size_t bytes, exchange_record& to) noexcept;
-    /// Whether all that this thread did in this store is durable, as far as it knows.
+    /// Whether all that this thread did in this store is durable, as far as the thread has seen.
     bool all_durable() const noexcept;
     void note_durable(bool all) const noexcept;
 
@@ -309,7 +310,7 @@ private:
     /// Takes one parent from a node; false when it was the last.
     bool unshare(ref node);
     bool unshare_locked(ref node);
-    /// What is known of other roots' words around a fence.
+    /// The state of other roots' words around a fence.
     struct others {
         std::uint64_t durable_to = ~std::uint64_t{0}; // all commits up to this one are durable
         // Made this thread's own, and their last commits.
@@ -349,14 +350,14 @@ private:
 
     pool::impl* pool_;
     store* face_;
-    const std::uint64_t number_ = next_number(); // no other store of this process has it
+    const std::uint64_t number_ = next_number(); // unique among this process's stores
     superblock* super_ = nullptr;
     std::atomic<std::uint64_t> sequence_{0}; // commits since the opening, from 'first_sequence_' on
     const bool reads_;                       // beside a writer
     reader_words* const words_; // for, or of, a writer that lets others read; else null
     std::uint64_t first_sequence_ = 0;
     std::atomic<std::uint64_t> released_to_{0}; // readers see nothing that was retired up to here
-    bool held_back_ = false; // the trace has ended, but for older readers; guarded by trace_lock_
+    bool held_back_ = false; // the trace has ended, older readers hold back; guarded by trace_lock_
     std::mutex announced_lock_; // guards what follows
     std::map<std::uint64_t, unsigned>
         announced_; // numbers, and how many of this process's versions have them
@@ -372,7 +373,7 @@ private:
     struct {
         unsigned turn = 0;                          // which record is next
         std::array<const std::byte*, 2> elements{}; // of the one before; null: none
-        std::thread::id by{};                       // who stored and flushed them
+        std::thread::id by{};                       // the thread that stored and flushed them
     } exchange_;
 
     std::mutex sharing_lock_;

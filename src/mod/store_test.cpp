@@ -77,7 +77,7 @@ protected:
         return w.commit(push(w.work(), w.word(), value));
     }
     numbers now(root& of) { return values(of.base(), of.word()); }
-    /// Those that wait for a snapshot among them.
+    /// Includes nodes that wait for a snapshot.
     std::uint64_t nodes_in_use() { return in.nodes_in_use() + all().account().retired; }
 };
 
@@ -93,8 +93,8 @@ TEST_P(mod_store, keeps_what_was_committed_over_closes_and_crashes) {
     EXPECT_EQ(nodes_in_use(), 3U);
 }
 
-// After a crash nobody knows which nodes are free before the trace has found it out: until then a
-// pool is not full, but an update waits.
+// After a crash the trace finds out which nodes are free. Before that an update waits instead of
+// finding the pool full.
 TEST_P(mod_store, a_pool_is_full_when_the_trace_has_said_so) {
     in.make_new(GetParam(), 4_MiB);
     const auto change = [&](const auto& once) {
@@ -111,7 +111,7 @@ TEST_P(mod_store, a_pool_is_full_when_the_trace_has_said_so) {
     EXPECT_TRUE(push_one(list({"a"}), 8).ok());
 }
 
-/// What is flushed while it lives.
+/// Counts flushes while it lives.
 class flushes_seen {
 public:
     flushes_seen() { ranges_.clear(); }
@@ -177,7 +177,7 @@ TEST_P(mod_store, reclaims_what_was_replaced_and_what_a_crash_left) {
         push(w.work(), w.word(), 7);
     }
     EXPECT_EQ(nodes_in_use(), 2500U);
-    // The crash happens while a writer works: its node is nobody's.
+    // The crash happens while a writer works: its fresh node belongs to nobody.
     auto* const unfinished = new root::writing(a.write());
     push(unfinished->work(), unfinished->word(), 7);
     in.crash_and_open();

@@ -141,7 +141,7 @@ struct reached_nodes final : visitor {
         while (!left.empty()) {
             const named next = left.back();
             left.pop_back();
-            if (next.at == ref_max) continue; // corrupt: counted, which tells
+            if (next.at == ref_max) continue; // corrupt: it counts as an element, which shows
             what.children(*this, detail::node_at<std::byte>(from.base(), next.at), node_bytes_max,
                           next.context, from.shape());
         }
@@ -177,7 +177,7 @@ template <class T> T made_of(std::uint64_t n) {
     }
 }
 
-/// What an update of a handle says, or of a batch.
+/// The result of an update of a handle, or of a batch.
 inline bool told(bool said) { return said; }
 inline std::size_t told(std::size_t said) { return said; }
 inline bool told(const status& done) {

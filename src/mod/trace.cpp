@@ -3,9 +3,9 @@
 // Following every reference from the roots: after a crash, to find which nodes are in use and which
 // have several parents; and to verify.                                              MOD §5.4
 //
-// (1) It reads versions that were current when the pool was opened. Nodes never change and those
+// (1) It reads versions that were current when the pool was opened. Nodes never change, and those
 //     are not reclaimed before it is done, so it needs no lock while the application goes on.
-// (2) Whatever a node says is bounded before it is followed: a node is a slot of an arena, large
+// (2) Everything in a node is bounded before it is followed: a node is a slot of an arena, large
 //     enough for what its parent says it is.
 #include <base/assert.hpp>
 #include <mod/store_impl.hpp>
@@ -118,8 +118,9 @@ private:
                                                    in_.pool_->file->path(), root_,
                                                    std::uint64_t{at} * granule_bytes, how)};
     }
-    /// A node that was met before, in another way. Reclamation counts what a node leads to by the
-    /// way in which it gives it up: in both it must lead to the same nodes, all the way down.
+    /// A node that was met before, with another context. Reclamation counts the nodes below by the
+    /// context with which it gives the node up: both contexts must lead to the same nodes, all the
+    /// way down.
     void look_again(ref at, std::uint32_t first, std::uint32_t context) {
         class ways final : public visitor {
         public:
@@ -189,7 +190,7 @@ private:
         std::uint32_t context;
         const cell* by;
     };
-    // Of every node, how it was met first. To verify only, and where nodes are shared.
+    // How each node was met first. Only to verify, and if nodes are shared.
     std::unique_ptr<std::unordered_map<ref, met>> contexts_;
     std::vector<found> left_;
     std::unordered_map<arena*, std::vector<std::uint64_t>> marks_;
@@ -219,7 +220,7 @@ status follow(store::impl& in, std::span<const std::uint64_t> words, Walk& walk)
                 in.words_of(in.cells()[c.family - 1], words[c.family - 1]);
             word = parent == nullptr ? 0 : parent[c.member];
         }
-        if (c.kind == 0) { // nobody has opened it, so nobody has put anything into it
+        if (c.kind == 0) { // never opened, so it is empty
             if (word != 0) return walk.no_node(c, word);
             continue;
         }
@@ -279,7 +280,8 @@ bool store::impl::keeps_valid(const change& c) {
         return std::ranges::find(made->steps_, shadow::step::shared, &shadow::given_up::what) !=
                made->steps_.end();
     });
-    // What a structure had that was damaged, or not looked at, the next version may have.
+    // Damage in the structure, or a part that nobody has looked at, may be in the next version,
+    // too.
     if (shares || !is_small(before) || !is_valid(*c.to, before)) return true;
     return is_valid(*c.to, c.word);
 }
@@ -330,8 +332,8 @@ bool store::impl::untouched() {
            std::ranges::all_of(caches_, [&](const auto& c) { return empty(*c); });
 }
 
-/// What is reached must be known to be in use, or it is given to somebody else. What is in use in a
-/// clean pool must be reached, or it is lost.
+/// A reached node must be known to be in use, or it would be given to somebody else. In a clean
+/// pool a node in use must be reached, or it is lost.
 status store::impl::compare_slots(const walk& all) {
     const bool exact = untouched();
     status outcome;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Goal: what trim() gives back is on no disk, stays so over closing, kills and opening, and costs
-//           no contents; what is
-// needed again is allocated before it is stored to, and a full disk is a full pool, never SIGBUS.
+// Goal: space that trim() gives back is on no disk. It stays so over closing, kills and opening,
+// and no contents are lost. Space that is needed again is allocated before it is stored to, and a
+// full disk is a full pool, never SIGBUS.
 // Method: blocks the file really has (st_blocks); a tmpfs that is filled; kills; readers beside.
 #include <mod/test_support.hpp>
 #include <pool/test_support.hpp>
@@ -292,7 +292,7 @@ TEST_P(Trim, AFullDiskIsAFullPool) {
             }
             EXPECT_EQ(said(full), "pool_full") << full.what();
             EXPECT_TRUE(holds(now, 0, next - 1));
-            // What is freed is there, on a full disk, too.
+            // Freed space can be used, on a full disk, too.
             for (std::uint64_t n = 0; n < 60; ++n) (void)now.erase(n);
             std::filesystem::remove(directory + "/ballast");
             for (std::uint64_t n = next - 1; n < 3000; ++n)
@@ -333,7 +333,7 @@ TEST_P(Trim, AFullDiskSaysSoSoon) {
     });
 }
 
-/// A copy reads no hole: where that would give it space, a full disk has none.
+/// A copy reads no hole: if reading gave the hole space, a full disk would have none.
 TEST_P(Trim, ACopyLeavesHolesAsTheyAre) {
     if (std::getenv("HOLDFAST_SKIP_MOUNT_TESTS") != nullptr)
         GTEST_SKIP() << "HOLDFAST_SKIP_MOUNT_TESTS is set";
@@ -362,8 +362,8 @@ TEST_P(Trim, ACopyLeavesHolesAsTheyAre) {
     });
 }
 
-/// What stands in the heap's tables decides which chunks get their space back: whatever it is,
-/// nothing faults.
+/// The heap's tables decide which chunks get their space back: whatever they contain, nothing
+/// faults.
 TEST_P(Trim, OfDamagedTablesIsRefusedOrServes) {
     make(8_MiB);
     {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Vectors as reclamation and verification see them: trees whose nodes may be anything; and reading
-// where the short way does not lead.
+// Vectors as reclamation and verification see them, trees whose nodes may have any contents; and
+// reading when the short way does not lead to the element.
 #include <mod/rrb.hpp>
 
 #include <holdfast/mod/vector.hpp>
@@ -19,7 +19,7 @@ leaf_form leaf_of(std::uint64_t shape) noexcept {
     return leaf_form::of(form);
 }
 
-/// Names a node; 'count' of its elements: at most what it has room for.
+/// Names a node; 'count' of its elements, at most as many as it has room for.
 void visit_node(visitor& to, const leaf_form& leaf, ref at, std::uint64_t count, unsigned height) {
     const branch node{at, static_cast<std::uint32_t>(count)};
     const std::uint32_t context = node_context::of(node, height);
@@ -29,8 +29,8 @@ void visit_node(visitor& to, const leaf_form& leaf, ref at, std::uint64_t count,
     to.node(at & ref_max, node_bytes(leaf, node, height), context);
 }
 
-/// Elements of the last child, when those before it have so many. Counts are known modulo
-/// count_modulus; what a node of this height can have decides.
+/// The number of elements of the last child, when those before it have so many. Counts are known
+/// modulo count_modulus; the maximum for this height decides.
 std::uint64_t last_count(const leaf_form& leaf, std::uint32_t count, std::uint64_t before,
                          unsigned child_height) {
     const auto low = static_cast<std::uint32_t>(count - before) % node_context::count_modulus;
@@ -107,8 +107,8 @@ void visit_children(visitor& to, const std::byte* node, std::size_t bytes, std::
     }
 }
 
-/// Parts of a vector may be shared at any count, but at one height. Leaves of strings have one
-/// count: there another one leads to other nodes, which verification finds.
+/// Parts of a vector may be shared with any count, but at one height. Leaves of strings have one
+/// count: with another one they lead to other nodes, which verification finds.
 bool alike(const std::byte* node, std::uint32_t a, std::uint32_t b) {
     if (a == blob_context || b == blob_context) return a == b;
     const auto height_of = [&](node_context c) -> unsigned {

@@ -178,7 +178,7 @@ TYPED_TEST(SharingTest, doubles_itself_and_shares_its_nodes) {
         m.insert(m.end(), m.begin(), m.end());
         EXPECT_TRUE(same(v, m));
         this->expect_no_other_nodes(v);
-        // What is shared is changed in one place only, and given up in one.
+        // Changing or giving up a shared node leaves its other places alone.
         for (int change = 0; change < 40; ++change) {
             const auto done = v.update([&](auto& batch) { TypeParam::step(random, 0, batch, m); });
             ASSERT_TRUE(done.ok());
@@ -229,7 +229,7 @@ TYPED_TEST(SharingTest, is_verified_after_every_change_of_what_two_share) {
 
 class VectorTest : public testing::Test {
 protected:
-    /// What is in use is what these reach.
+    /// The nodes in use are exactly those that these roots reach.
     void expect_no_other_nodes(std::initializer_list<const mod::root*> roots) {
         EXPECT_EQ(in.nodes_in_use(), nodes_of(mod::detail::vector_kind, roots));
         EXPECT_EQ(in.store().account().retired, 0U);
@@ -622,8 +622,8 @@ TEST_F(VectorTest, takes_little_more_memory_than_its_elements) {
     EXPECT_LE(in.store().account().node_bytes, 2.01 * static_cast<double>(once));
 }
 
-/// A relaxed node whose ends go down leads past the last element of a child that is not full. What
-/// is to be added there has no place: an error, not a write behind the node's children.
+/// A relaxed node whose ends decrease leads past the last element of a child that is not full. An
+/// added element has no place there: an error, not a write behind the node's children.
 TEST_F(VectorTest, refuses_to_grow_where_the_way_leads_past_the_last_element) {
     in.make_new(hf::mode::process);
     auto v = in.get<numbers>();

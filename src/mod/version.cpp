@@ -188,7 +188,7 @@ version root::read() {
 
 status root::commit(const version& next) { return store_->commit({{this, &next}}); }
 
-/// What one update of a commit brings: the steps from the root's current version to the new one.
+/// One update of a commit: the steps from the root's current version to the new one.
 struct store::impl::chain {
     root::volatile_part* to;
     std::uint64_t base_word = 0;         // of the version that the first step was derived from
@@ -231,8 +231,8 @@ status store::impl::check_current(std::span<const chain> chains) const {
         HF_ASSERT(c.to->owner().lock.is_held());
         if (c.to->load() != c.base_word) return conflict(*c.to);
         for (const version* source : c.sources) {
-            // A step of this commit will be committed with it; other uncommitted versions are
-            // nobody's yet.
+            // A step of this commit will be committed with it; other uncommitted versions belong to
+            // nobody yet.
             const version::state& s = *source->state_;
             const bool own = std::ranges::any_of(chains, [&](const chain& of) {
                 return std::ranges::find(of.states, &s) != of.states.end();
@@ -260,7 +260,7 @@ status store::impl::commit_chains(std::span<chain> chains) {
         changes.push_back({c.to, c.states.back()->word, c.made});
     }
     if (changes.empty()) return {};
-    // What is reclaimed goes where the next versions take their nodes from.
+    // Reclaimed nodes go where the next versions take their nodes from.
     std::unique_ptr<node_cache> reclaimed = lease_cache();
     status s = commit(changes, *reclaimed);
     return_cache(std::move(reclaimed));
@@ -295,7 +295,8 @@ status store::impl::commit_versions(std::span<const new_version> updates) {
     std::vector<std::unique_lock<writer_lock>> held;
     for (root::volatile_part* owner : owners) held.emplace_back(owner->lock);
     if (status s = check_current(chains); !s.ok()) return s;
-    // What the commit shares is durable by its own fence, whichever thread stored that.
+    // The commit's own fence makes the words of shared versions durable, whichever thread stored
+    // them.
     for (const chain& c : chains)
         for (const version* source : c.sources) before_fence(source->state_->to->owner());
     return commit_chains(chains);

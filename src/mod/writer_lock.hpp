@@ -4,12 +4,12 @@
 // does, for the word that the last commit stored: a writer that commits durable by its next section
 // would pay two waits a commit instead of one (measured: 200 ns against 330).
 //
-// (1) The thread that the lock is biased to enters by storing 'busy' and finding the bias still its
-//     own. Another one takes the bias away, makes that visible everywhere (membarrier, which stands
-//     for the owner's missing fence between its store and its load), and waits for 'busy' to end.
-// (2) All other threads exclude each other by the mutex; the one that holds it gives and takes the
-//     bias.
-// (3) Each time a bias is taken away the next one needs twice as long a row of entries.
+// (1) The thread to which the lock is biased enters by storing 'busy' and checking that the bias is
+//     still its own. Another thread takes the bias away, makes that visible everywhere (membarrier
+//     replaces the owner's missing fence between its store and its load), and waits for 'busy' to
+//     end.
+// (2) All other threads exclude each other by the mutex; its holder gives and takes the bias.
+// (3) Each time a bias is taken away, the next bias needs twice as long a row of entries.
 #pragma once
 
 #include <base/assert.hpp>
@@ -54,7 +54,7 @@ public:
         mutex_.unlock();
     }
 
-    /// Whether a thread is inside: for assertions of the one that should be.
+    /// Whether a thread is inside: for assertions by that thread.
     bool is_held() const noexcept { return busy_.load(std::memory_order_relaxed) || by_mutex_; }
 
 private:
@@ -64,9 +64,9 @@ private:
         return mine;
     }
     static bool can_bias() noexcept {
-        // Registering takes long while several threads run, and a child of fork() would wait for
-        // ever for the one that has begun to initialise a static: so this is none. Twice is as good
-        // as once.
+        // Not a function's static with an initialiser: registering takes long while several threads
+        // run, and a child of fork() would wait for ever for a thread that was initialising it.
+        // Registering twice does no harm.
         static constinit std::atomic<int> known{0}; // 1: registered, -1: it cannot be
         int found = known.load(std::memory_order_relaxed);
         if (found == 0) {

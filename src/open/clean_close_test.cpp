@@ -65,7 +65,7 @@ protected:
         list* l = p.root<list>();
         while (l->count < last) push(l->count != 2, l, l->count + 1);
     }
-    /// What the file says, looked at by nobody who would change it.
+    /// The file's pending sections, seen without changing it.
     std::vector<std::string> pending() {
         std::vector<std::string> out;
         auto file = pool_file::open(path_, file_options_of(options_));
@@ -230,7 +230,7 @@ TEST_P(CleanClose, AReadOnlyOpenChangesNothingOfIt) {
 TEST_P(CleanClose, IsNoneWhileASectionIsOpen) {
     for (const bool of_another_thread : {false, true}) {
         ::unlink(path_.c_str());
-        // What destructors do at exit, in their order: the thread's, then the pool's.
+        // Destructors at exit, in their order: the thread's, then the pool's.
         in_child([&] {
             static std::optional<pool> at_exit;
             at_exit = opened();

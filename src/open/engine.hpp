@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What an engine gives pool::open: which durable state it owns and how it recovers its sections.
+// An engine for pool::open: which durable state it owns and how it recovers its sections.
 //
-// Pools recover engines one after another, in the order of their verbs (holdfast/recovery.hpp):
-// what rolls back or replays needs no function of this build and is done with before functions run
-// again. What several engines of one pool left pending touches different memory: a thread has one
-// section open at a time, whichever the engine, and holds its locks until it has committed
+// Pools recover engines one after another, in the order of their verbs (holdfast/recovery.hpp).
+// Rolling back and replaying need no function of this build, and are done before functions run
+// again. Pending sections of several engines of one pool touch different memory: a thread has one
+// section open at a time, of whichever engine, and holds its locks until it has committed
 // (commit_marks.hpp, 2).
 #pragma once
 
@@ -22,24 +22,24 @@
 
 namespace hf {
 
-/// What an engine keeps of an open pool, besides what its sections need.
+/// An engine's state for an open pool, besides what its sections need.
 class engine_state {
 public:
     virtual ~engine_state() = default; // touches the pool no more
-    /// What has returned, on any thread, is durable when it returns; in mode power behind the next
-    /// promise.
+    /// Makes all work that has returned, on any thread, durable on return; in mode power behind the
+    /// next promise.
     virtual void settle() noexcept {}
     /// The pool is being closed cleanly; its file is whole.
     virtual void settle_for_close() noexcept = 0;
     /// Gives the heap back what it keeps and does not need (pool::trim).
     virtual status trim() { return {}; }
-    /// Whether a thread has, or has ended with, a section open that lanes do not know: the pool
+    /// Whether a thread has a section open that lanes do not show, or has ended with one. The pool
     /// then stays marked open, and the next open recovers it.
     virtual bool in_section() noexcept { return false; }
 };
 
 /// Permutes the indices of the pending sections of one engine: they are recovered one after another
-/// in that order. None given: in the order, or side by side, as the engine likes. For tests.
+/// in that order. Empty: in index order, or side by side, as the engine likes. For tests.
 using recovery_order = std::function<void(std::vector<std::size_t>&)>;
 
 class engine {
@@ -59,30 +59,30 @@ public:
     virtual status recover_all(pool::impl& pool, std::span<pending_section> pending,
                                const recovery_order& order, engine_recovery& done) const;
 
-    // What open asks of an engine, as it was given:
-    /// Whether its options are such as it takes. Errors: bad_argument.
+    // open calls these on the engine as it was given:
+    /// Whether its options are valid. Errors: bad_argument.
     virtual status check_options(const std::string& /*path*/) const { return {}; }
-    /// What other processes may read of what it keeps while this one writes (open_options::shared),
-    /// for people. Null: its data change under them.
+    /// The part of its state that other processes may read while this one writes
+    /// (open_options::shared), for people. Null: its data change under them.
     virtual const char* read_beside() const noexcept { return nullptr; }
-    /// Whether its sections leave out log records that rolling them back needs. The header says so
-    /// of a pool that is open (pool/header.hpp).
+    /// Whether its sections leave out log records that rolling them back needs. The header of an
+    /// open pool records it (pool/header.hpp).
     virtual bool drops_bytes() const noexcept { return false; }
     /// Whether it lets sections store what is computed again after a crash. The header says so
     /// likewise; the next open then calls rebuild() when everything is recovered, and again where
     /// that was cut short.
     virtual bool rebuilds() const noexcept { return false; }
     virtual void rebuild(pool&) const {}
-    /// What was stored so, and what the engine must be given to compute it again: for the refusal
-    /// of an open without.
+    /// The lazily stored data, and what the engine must be given to compute it again: for the
+    /// refusal of an open without that.
     virtual const char* rebuild_needs() const noexcept { return ""; }
 
     // Engines that keep state of their own in the pool, in this order:
-    /// Is that what this build can go on with? Reads only. Errors: corrupt.
+    /// Checks that this build can go on with the state. Reads only. Errors: corrupt.
     virtual status inspect(const pool::impl&) const { return {}; }
-    /// Under salvage, after inspect() has refused its state: takes out of it what cannot be
-    /// believed, a section, a thread, an object, durably, and warns of each. What inspect() refuses
-    /// still is given up as a whole (forget_state).
+    /// Under salvage, after inspect() has refused its state: durably removes every section, thread
+    /// or object that cannot be believed, and warns of each. If inspect() still refuses the rest,
+    /// all of it is given up (forget_state).
     virtual void give_up_unsound(pool::impl&) const {}
     /// Makes free in the heap what its state names and a failure may have left half allocated:
     /// before any block is claimed, since a bit of it may stand in another one's chunk, without the

@@ -116,7 +116,7 @@ private:
     }
 };
 
-/// The root stays, and nothing but the cursor tells which of its values are new already.
+/// The root stays; only the cursor shows which of its values are new already.
 class in_place final : public migration_program {
 public:
     using migration_program::migration_program;

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Goal: a pool of another layout comes to this one whole, whenever it is cut short, or is refused
-//           with both
-// layouts named and no byte changed. Method: sections instrumented by hand; the function that
-// migrates returns errors, throws, or is killed at each of its stages, and what the next opens say
-// and show is compared.
+// with both layouts named and no byte changed. Method: sections instrumented by hand. The function
+// that migrates returns errors, throws, or is killed at each of its stages, and the results of the
+// next opens are compared.
 #include <open/pool_impl.hpp>
 #include <section/section.hpp>
 
@@ -115,7 +114,7 @@ protected:
             m.report(*m.cursor(), elements);
         }
     }
-    /// What a process leaves that runs 'work' and is killed in it.
+    /// Leaves the pool as a process does that runs 'work' and is killed in it.
     template <class F> void killed(F&& work) const {
         const pid_t child = ::fork();
         if (child == 0) {
@@ -346,7 +345,7 @@ TEST_P(Migration, OfALayoutThatTheFunctionRefusesLeavesThePoolToWhomItWas) {
     new_.engines = {undo::engine(), selective::engine({.rebuild = [](pool&) { FAIL(); }})};
     const auto known = new_.migrate;
     new_.migrate = [](migration& m) { return m.refuse(); };
-    // As well after one that was killed before it could say so.
+    // The same after a program that was killed before it could say so.
     open_options cut = new_;
     cut.migrate = [](migration& m) { return ::kill(::getpid(), SIGKILL), m.refuse(); };
     for (const bool was_cut : {false, true}) {

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::uint64_t epoch_max = ~std::uint64_t{0} - 2 * epoch_gap;
 
-/// Why a lane keeps the pool shut; ok where nothing does, or where salvage was asked for.
+/// The reason why a lane makes open refuse; ok for a good lane, or for salvage.
 status judge_lane(const pool::impl& pool, std::uint32_t lane, const pending_section* pending,
                   std::uint64_t newest, const lane_damage& damage) {
     const pool_file& file = *pool.file;
@@ -29,9 +29,9 @@ status judge_lane(const pool::impl& pool, std::uint32_t lane, const pending_sect
                                   "believes the close",
                                   pending->begin.epoch));
     const bool rolling = pool.recovery == recovery_policy::roll_back;
-    // What is left of a log without checks may be of sections that are over.
+    // The rest of a log without checksums may be of sections that are over.
     const bool passes = pool.salvage && (pending == nullptr || (rolling && !pending->in_words));
-    // After a clean close nothing counts of what stands in lanes.
+    // After a clean close the contents of lanes do not count.
     if (damage.what != nullptr && !file.was_clean() && !passes)
         return refuse(fmt::format(
             "{} at offset {:#x}: expected {:#x}, found {:#x}{}", damage.what, damage.offset,
@@ -41,7 +41,7 @@ status judge_lane(const pool::impl& pool, std::uint32_t lane, const pending_sect
                   "`holdfast repair --roll-back --force " +
                       file.path() + "`"
                 : last_way_out(file)));
-    // Wrapped, an epoch would stand below its lane's mark: no section would count as pending.
+    // After a wrap an epoch would be below its lane's mark, and no section would count as pending.
     if (newest > epoch_max)
         return refuse(fmt::format("epoch {:#x}, at most {:#x} expected", newest, epoch_max));
     return {};
@@ -133,7 +133,7 @@ void for_each_newest_first(std::span<const pending_section> pending, Visit&& vis
     }
 }
 
-/// Bounds everything a pending log says before anything is done with it.
+/// Bounds everything in a pending log before anything is done with it.
 status check_records(const pool::impl& pool, const pending_section& section) {
     const auto corrupt = [&](const record_view& r) {
         return status{
@@ -162,7 +162,7 @@ status check_records(const pool::impl& pool, const pending_section& section) {
     return {};
 }
 
-/// What keeps the lane shut; ok: nothing.
+/// The reason why a lane cannot be opened; ok: none.
 struct refused_lane {
     std::uint32_t lane = 0;
     status why;
@@ -318,9 +318,9 @@ status put_blocks_back(pool::impl& pool, lanes_found& found) {
         HF_ASSERT_SLOW(section.sound && pool.engine_of(section) != nullptr); // check_pending
     const hf::medium pm = pool.file->medium();
     heap& blocks = pool.blocks.durable();
-    // A killed process may have left a mark that is only stored (commit_marks.hpp, 2), and such a
-    // word that names a root, or says whose a block is. What the process left finished must not be
-    // pending again, nor what is reached be lost, once anything else has changed.
+    // A killed process may have left a mark that is stored and not durable (commit_marks.hpp, 2),
+    // or such a word that names a root or a block's owner. A section that the process finished must
+    // not become pending again, and nothing reachable may be lost, once anything else has changed.
     if (!pool.file->was_clean()) {
         flush_marks(pool);
         pm.flush(pool.file->roots(), sizeof(root_words));

@@ -18,7 +18,7 @@
 #include <new>
 #include <utility>
 
-// Made by the linker where a section of that name is: functions that the plugin has not seen
+// The linker defines it if there is a section of that name: functions that the plugin has not seen
 // (mark.h).
 extern "C" [[gnu::weak, gnu::visibility("hidden")]] const char __start_hf_uninstrumented[];
 
@@ -78,7 +78,7 @@ status check_given(const std::string& path, const std::vector<engine_ptr>& engin
     return {};
 }
 
-/// Readers beside a writer see what some engines keep: the others' data change under them.
+/// Readers beside a writer may read some engines' state; other engines change their data in place.
 status check_shared(const std::string& path, const open_options& options) {
     if (!options.shared) return {};
     const auto readable = [](const engine_ptr& e) { return e->read_beside() != nullptr; };
@@ -181,8 +181,8 @@ result<pool> pool::impl::open(std::unique_ptr<pool_file> file, const open_option
     if (!opened->file->in_memory()) opened->say_opened();
     HF_ASSERT_SLOW(opened->valid(true));
     pool whole(std::move(opened));
-    // Durable with the close; until then a crash brings us here again, and so does whatever fails
-    // before it is done.
+    // Durable with the close. If a crash or a failure comes before it is done, the next open runs
+    // it again.
     const auto to_rebuild = [&] { return !beside && whole.impl_->has_to_rebuild(); };
     try {
         if (whole.impl_->file->migrates()) s = impl::migrate(whole, options);
@@ -207,7 +207,7 @@ void pool::impl::say_opened() const noexcept try {
 } catch (const std::bad_alloc&) { // a line less in the log, and the pool is open
 }
 
-/// Whether this open can compute again what the last one's engines have left to that.
+/// Whether this open can compute what the last one's engines have left to rebuild.
 status pool::impl::can_rebuild() const {
     for (const engine_ptr& e : engines) {
         if ((file->left_to_rebuild() & e->bit()) == 0) continue;
@@ -248,8 +248,8 @@ bool pool::impl::valid(bool attached) const noexcept {
 status pool::impl::attach_engines() try {
     HF_ASSERT_SLOW(valid(false));
     HF_ASSERT_SLOW(states.empty());
-    // A log is bounded by blocks of the heap, and those of an engine's own state are among them: a
-    // forged one may have changed what the engine has found sound.
+    // A log is bounded by blocks of the heap, and an engine's own state is in such blocks. So a
+    // forged log may have changed state that the engine has found sound.
     for (const engine_ptr& e : engines) {
         if (report.sections_pending == 0) break;
         status s = e->inspect(*this);
@@ -334,7 +334,7 @@ void pool::impl::settle() noexcept {
     file->medium().promise();
 }
 
-/// Marks, and what engines have left to be done later, are durable when it returns.
+/// On return marks are durable, and the work that engines had put off is, too.
 /// Requires: no open section.
 void pool::impl::settle_for_close() noexcept {
     for (auto& state : states)
@@ -348,7 +348,7 @@ void pool::impl::close() noexcept {
     HF_ASSERT_SLOW(!registry::is_added(this)); // no thread finds it any more
     open_section busy;
     const auto settle = [this,
-                         &busy] { // two words: what they are given to needs no memory for them
+                         &busy] { // two words, so a std::function needs no memory for them
         busy = find_open_section();
         if (busy) return;
         settle_for_close(); // before the header says that nothing is pending
@@ -441,10 +441,10 @@ durable_together::durable_together(pool& in) noexcept : in_(&in.internals()) {
     if (!in_->file->is_parents()) in_->file->medium().begin_group();
 }
 durable_together::~durable_together() {
-    if (in_->file->is_parents()) return; // its end is the parent's, and so is the log
+    if (in_->file->is_parents()) return; // its end and the log belong to the parent
     const medium pm = in_->file->medium();
-    // What is flushed, and would be fenced by the next update, is promised as well; and what others
-    // have fenced, also to a group that has done nothing.
+    // Also promises flushes that the next update would fence, and what others have fenced, even if
+    // this group has done nothing.
     if (in_->file->mode() == mode::power) pm.order();
     if (pm.promises()) pm.promise(); // within another pool's: there is no group that would wait
     pm.end_group();

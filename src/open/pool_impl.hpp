@@ -26,8 +26,7 @@ public:
           recovery(options.read_only ? recovery_policy::roll_back : options.recovery),
           lanes(*file) {}
 
-    /// pool::open with the engines given, and no others: for tools, which open other programs'
-    /// pools.
+    /// pool::open with exactly the given engines: for tools, which open other programs' pools.
     static result<pool> open_with(const std::string& path, const open_options& options);
     /// The rest of it: everything but opening the file. 'order' is for tests.
     static result<pool> open(std::unique_ptr<pool_file> file, const open_options& options,
@@ -45,7 +44,7 @@ public:
     void say_opened() const noexcept;
     /// Runs open_options::migrate, and gives the pool its new layout.
     static status migrate(pool& whole, const open_options& options);
-    /// The lane of a section that is open, or the engine of one; neither: there is none.
+    /// The lane of an open section, or its engine; neither: no section is open.
     struct open_section {
         std::uint32_t lane = lane_set::no_lane;
         const engine* of = nullptr;
@@ -59,11 +58,11 @@ public:
     void settle() noexcept;
     void settle_for_close() noexcept;
     status can_rebuild() const;
-    /// Whether one of its engines has yet to rebuild what the open before this one has left.
+    /// Whether one of its engines has yet to rebuild what the last open has left.
     bool has_to_rebuild() const noexcept;
     static void rebuild(pool& whole);
-    /// Settles what the clean close vouches for. A file that was cut, and a pool with a section
-    /// open, stay marked open.
+    /// Settles everything that the clean close vouches for. A file that was cut, and a pool with an
+    /// open section, stay marked open.
     void close() noexcept;
     /// Lets go of the pool as a crash would: nothing is settled, nothing marked.
     static void abandon(pool opened);
@@ -85,7 +84,8 @@ public:
     lane_set lanes;
     std::mutex root_lock;
 
-    /// Of 'engines', in their order; null where one keeps none. Ends before the file does.
+    /// The states of 'engines', in their order; null if an engine keeps none. They end before the
+    /// file does.
     std::vector<std::unique_ptr<engine_state>> states;
     engine_state* state_of(engine_bit of) const noexcept {
         HF_ASSERT_SLOW(states.size() <= engines.size());
@@ -96,8 +96,8 @@ public:
 
     /// ok, or in_use: the pool is the parent process's (pool/forks.hpp).
     status usable() const;
-    /// Of the parent's pools that this process has let go of, the one before. They cannot be
-    /// destroyed: whatever threads and locks they hold stayed behind.
+    /// The parent's pools that this process has let go of: the previous one. They cannot be
+    /// destroyed, because their threads and locks stayed behind in the parent.
     std::unique_ptr<impl> let_go_before;
 
     bool contains(const void* address) const noexcept { return file->contains(address); }
@@ -111,7 +111,7 @@ public:
             if (e->bit() == bit) return e.get();
         return nullptr;
     }
-    /// Of the engines given, the one whose section this is; null: not given.
+    /// The engine of this section among those given; null: not given.
     const engine* engine_of(const pending_section& section) const noexcept {
         return given(section.begin.engine);
     }
@@ -121,7 +121,7 @@ public:
     }
 };
 
-/// What pool_file::open is asked for, by the options and by the engines among them. Throws
+/// The request to pool_file::open, from the options and the engines among them. Throws
 /// std::bad_alloc.
 file_options file_options_of(const open_options& options);
 
@@ -137,28 +137,27 @@ std::uint32_t engine_bits_of(const std::vector<engine_ptr>& engines) noexcept;
 std::uint32_t engine_bits_of(const std::vector<engine_ptr>& engines,
                              bool (engine::*which)() const noexcept) noexcept;
 
-/// Makes a block allocated that a word names which is written first. Durable when it returns;
+/// Makes a block allocated whose naming word has been written first. Durable when it returns;
 /// idempotent.
 /// Requires: withdraw_anchor().
-/// Errors: corrupt: 'what' is no block of the heap, or lies in another's.
+/// Errors: corrupt: 'what' is not a block of the heap, or overlaps another one's.
 status settle_anchor(pool::impl& pool, const char* what, std::uint64_t offset, std::uint64_t bytes);
 /// The same for the blocks that the pool's root words name.
 status settle_anchors(pool::impl& pool);
-/// What of that is known before anything is stored. Reads only.
+/// The checks of that which are possible before anything is stored. Reads only.
 status check_anchors(const pool::impl& pool);
 /// Makes an anchor free that is not wholly allocated (engine::withdraw): settle_anchor() makes it
-/// whole. What is no block is left alone.
+/// whole. Ignores anything that is not a block.
 void withdraw_anchor(pool::impl& pool, std::uint64_t offset, std::uint64_t bytes) noexcept;
 void withdraw_anchors(pool::impl& pool) noexcept;
 
-/// Whether salvage goes on behind what an open is refused for: damage, and in a torn pool whatever
-/// it is.
+/// Whether salvage goes on after this refusal: always for damage; in a torn pool for any reason.
 bool salvages(const pool::impl& pool, const status& refused) noexcept;
 /// Under salvage: gives up all that an engine keeps of its own, durably: the root word that names
 /// it becomes 0. 'why' becomes a warning. Its blocks stay allocated.
 void forget_state(pool::impl& pool, const engine& whose, const status& why);
 
-/// What refusals tell the user to do about a section that cannot be completed.
+/// The end of a refusal: what the user can do about a section that cannot be completed.
 inline std::string ways_out(const pool_file& file) {
     return "; to give up what was cut short, as if it had never begun, run `holdfast repair "
            "--roll-back " +

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The engines that a program's failure-atomic functions are built for: what an empty
-// open_options::engines means. Nothing here needs an engine: where a program has functions of one,
-// they call it, and so it is linked.
+// The engines that a program's failure-atomic functions are built for: the meaning of an empty
+// open_options::engines. Nothing here links an engine: a program with functions of an engine calls
+// it, and so links it.
 #include <base/engines.hpp>
 #include <open/engine.hpp>
 #include <open/program_engines.hpp>

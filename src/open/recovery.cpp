@@ -36,7 +36,7 @@ status engine::recover_all(pool::impl&, std::span<pending_section>, const recove
 
 namespace {
 
-/// What salvage cannot believe of the engines' own state: parts of it, or all.
+/// Salvage: gives up the parts of engines' own state that it cannot believe, or all of it.
 void give_up_unsound(pool::impl& pool) {
     if (!pool.salvage) return;
     for (const engine_ptr& e : pool.engines) {
@@ -46,7 +46,7 @@ void give_up_unsound(pool::impl& pool) {
     }
 }
 
-/// Each engine what is its own, in the order of their verbs.
+/// Gives each engine its own sections, in the order of their verbs.
 status recover_engines(pool::impl& pool, std::vector<pending_section>& pending,
                        const recovery_order& order) {
     std::ranges::sort(pending, {}, [&](const pending_section& p) {
@@ -74,7 +74,7 @@ status recover_engines(pool::impl& pool, std::vector<pending_section>& pending,
 
 } // namespace
 
-/// Without memory it fails as a crash would: what it has done so far stays in the file.
+/// Without memory it fails as a crash would: its changes so far stay in the file.
 status pool::impl::check_and_recover(const recovery_order& order,
                                      const std::function<void()>& checked) try {
     HF_ASSERT_SLOW(!file->marked_open());
@@ -90,7 +90,8 @@ status pool::impl::check_and_recover(const recovery_order& order,
                     if (status its = e->inspect(*this); !salvages(*this, its)) s = std::move(its);
             if (s.ok())
                 if (status its = check_anchors(*this); !salvages(*this, its)) s = std::move(its);
-            // Marked open, the pool would seem to have left pending what says so.
+            // If it were marked open first, the pool would seem to have left pending what lanes
+            // say.
             const bool belied = file->was_clean() && salvage;
             if (s.ok() && belied) start_anew_durably(*this, found);
             std::vector<extent> spare;

@@ -30,7 +30,7 @@ struct parents_pool {
 };
 std::array<open_pool, pools_max> pools;
 std::atomic<std::size_t> places_used{0};
-std::array<parents_pool, pools_max> parents; // open where this process was forked
+std::array<parents_pool, pools_max> parents; // open when this process was forked
 
 /// Whether no two open pools have an address, or an instance number, in common; each with its whole
 /// range below 'places_used'.
@@ -51,9 +51,9 @@ std::array<parents_pool, pools_max> parents; // open where this process was fork
     return true;
 }
 
-// Functions of one identifier: two files of one name may each have a static function of one name,
-// and the same inline function may come from several libraries, one of which may be unloaded. Their
-// bodies, and so their versions, differ, or it does not matter which is called.
+// Several functions may have one identifier: two files of one name may each have a static function
+// of one name, and the same inline function may come from several libraries, one of them perhaps
+// unloaded. Their bodies, and so their versions, differ, or it does not matter which is called.
 std::multimap<std::uint64_t, const hf_txfunc*>& txfuncs() {
     // Never destroyed: pools, and libraries, may outlive static destructors.
     static auto* by_id = new std::multimap<std::uint64_t, const hf_txfunc*>;
@@ -229,7 +229,7 @@ extern "C" void hf_txfunc_register(const hf_txfunc* function) noexcept {
                   "the plugin that came with the library",
                   hf::readable_name(function->name), function->where, its, HF_ABI_VERSION);
     std::scoped_lock held{txfuncs_lock()};
-    // Several files of one library may tell of one inline function.
+    // Several files of one library may register one inline function.
     const auto [first, end] = txfuncs().equal_range(function->id);
     const bool known = std::any_of(first, end, [&](const auto& f) { return f.second == function; });
     if (!known) try {

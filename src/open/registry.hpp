@@ -15,14 +15,14 @@ void add(pool::impl* pool);
 void remove(pool::impl* pool);
 /// The open pool whose range covers 'address', or null. Lock-free.
 pool::impl* pool_of(const void* address) noexcept;
-/// The process's only open pool; null when there is none or more than one.
+/// The process's only open pool; null if it has none or more than one.
 pool::impl* only_pool() noexcept;
-/// Its instance number; 0: there is no such pool.
+/// Its instance number; 0 without such a pool.
 std::uint64_t only_instance() noexcept;
-/// Whether 'address' was in a pool that the parent of this process has open; null stands for any
-/// address of such a pool.
+/// Whether 'address' was in a pool that the parent of this process has open; null means any address
+/// of such a pool.
 bool is_parents(const void* address) noexcept;
-/// Ends the process where it was.
+/// Ends the process if the address was in such a pool.
 void refuse_parents(const void* address, const char* what) noexcept;
 /// True when a pool with this instance number is open. Requires: guard() held.
 bool is_open(std::uint64_t instance) noexcept;

@@ -33,7 +33,7 @@ struct anchor {
         return what != nullptr ? what : "all that engine " + engine_names(engine) + " keeps";
     }
 };
-/// The record of a migration comes first: others may be named by it.
+/// The record of a migration comes first: it may name others.
 std::array<anchor, 4 + engines_max> anchors(const pool::impl& pool) noexcept {
     root_words* const words = pool.file->roots();
     const named_object root = root_of(pool), next = next_root_of(pool), old = old_root_of(pool);
@@ -80,8 +80,8 @@ status check_anchors(const pool::impl& pool) {
         if (a.offset == 0) continue;
         const block b{a.offset, blocks.rounded(a.bytes)};
         if (!blocks.well_formed(b)) return no_block(pool, a.name(), a.offset, a.bytes);
-        // What a crash left half allocated is withdrawn first; a clean close leaves that to
-        // migrations alone.
+        // A block that a crash left half allocated is withdrawn first. After a clean close only
+        // migrations leave such a block.
         if (pool.file->was_clean() && !a.of_record && !blocks.may_hold(b))
             return among_others(pool, a.name(), a.offset);
     }
@@ -118,9 +118,10 @@ void withdraw_anchors(pool::impl& pool) noexcept {
     for (const anchor& a : anchors(pool)) withdraw_anchor(pool, a.offset, a.bytes);
 }
 
-/// Under salvage: gives up what is no block of its own, with all that it names: the chunk's blocks
-/// would be handed out over it, and the next open would refuse what it found. What lies in a chunk
-/// of other blocks is shown as it stands where the pool is not stored to. False: then.
+/// Salvage gives up an anchor that is not a block of its own, with all that it names: otherwise the
+/// chunk's blocks would be handed out over it, and the next open would refuse what it found. In a
+/// pool that is not stored to, an anchor in a chunk of other blocks is shown as it is. Returns
+/// false then.
 static bool salvage_anchor(pool::impl& pool, const anchor& a, const status& why) {
     const heap& blocks = pool.blocks.durable();
     if (pool.file->read_only() && blocks.well_formed({a.offset, blocks.rounded(a.bytes)})) {
@@ -159,7 +160,7 @@ static std::string root_differs(std::uint64_t expected, std::uint64_t found) {
 status pool::impl::check_root(std::uint64_t bytes) const {
     named_object root = root_of(*this);
     if (const named_object next = next_root_of(*this); file->migrates() && next.offset != 0)
-        root = next; // what it will be when this open returns
+        root = next; // the root when this open returns
     if (bytes == 0 || root.offset == 0 || root.bytes == bytes) return {};
     return refusal(file->path(), errc::wrong_layout, root_differs(bytes, root.bytes));
 }

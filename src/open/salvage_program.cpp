@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Pools with damage that salvage gives up: what it stores may be cut short as well, and is made
-// again by the next open. What the damage has nothing to do with is there whenever that is.
+// Pools with damage that salvage gives up. A crash may cut short what salvage stores as well; the
+// next open then stores it again. Data that the damage does not concern are there at any time.
 // Instrumented by hand.
 #include <check/pool_program.hpp>
 #include <log/lane.hpp>
@@ -60,7 +60,7 @@ public:
 
 protected:
     virtual void damage(hf::pool_file& file) const = 0;
-    /// Stores a word of the pool that no log knows of.
+    /// Stores a word of the pool that is in no log.
     static void put(hf::pool_file& file, std::uint64_t* to, std::uint64_t value) {
         file.medium().store_word(to, value);
         file.medium().fence();

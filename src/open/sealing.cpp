@@ -26,7 +26,7 @@ void seal(pool::impl& closing) noexcept try {
     }
     const heap& blocks = closing.blocks.durable();
     const medium pm = file.medium();
-    const bool cached = file.mode() == mode::pmem; // in mode power the image goes home as it stands
+    const bool cached = file.mode() == mode::pmem; // in mode power the image goes home unchanged
     std::uint64_t sealed = 0;
     bool sound = true;
     blocks.for_each([&](block b) {
@@ -35,13 +35,13 @@ void seal(pool::impl& closing) noexcept try {
         if (!sound) return;
         const std::byte* const at = file.base() + b.offset;
         trace::announce(believed::checked, at, b.bytes);
-        // A lock's word, and whatever else nobody has flushed, is sealed as the caches have it.
+        // Seals a lock's word, and anything else that is not flushed, as the caches have it.
         if (cached) pm.flush(at, b.bytes);
         writer.add_block({b.offset, b.bytes, XXH3_64bits(at, b.bytes)});
         ++sealed;
     });
-    // A bit that is no block is damage. It must not be sealed away: it may be an object whose
-    // chunk's entry was hit.
+    // A bit without a block is damage. It must not be sealed away: it may be an object whose
+    // chunk's entry is damaged.
     if (sound && sealed == blocks.bits_set()) {
         if (cached) pm.fence(); // the header that vouches for the seal comes after it
         (void)writer.finish(file.closing_header(), *file.roots());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What a clean close has to say about lanes and blocks, put into the pool's seal (pool/seal.hpp),
-// and what a copy of a pool in use has to say of all of its bytes.
+// The part of the pool's seal (pool/seal.hpp) about lanes and blocks that a clean close writes, and
+// the seal of all bytes that a copy of a pool in use gets.
 #pragma once
 
 #include <open/pool_impl.hpp>
@@ -10,18 +10,18 @@
 namespace hf {
 
 /// Seals the pool: a checksum of every allocated block. Requires: no thread changes the pool any
-/// more, and every commit mark is stored. Leaves the pool unsealed when it was opened so, when
-/// there is no room, or when the allocator's tables are not sound: what was damaged before is not
-/// sealed.
+/// more, and every commit mark is stored. Leaves the pool unsealed when it was opened unsealed,
+/// when there is no room, or when the allocator's tables are damaged: a seal must not vouch for
+/// earlier damage.
 ///
 /// Cost:     reads every allocated block, writes 24 bytes a block (docs/format/pool.md: figures);
-///           in mode pmem writes back every line of them, of which few are not clean.
+///           in mode pmem writes back every line of them, though few are dirty.
 /// Ordering: in mode pmem 1 point; close makes the headers durable afterwards.
 void seal(pool::impl& closing) noexcept;
 
-/// Seals a copy of a pool that was open, of one moment (is_whole_copy), before it gets its name:
-/// then `holdfast verify --deep` can verify it. What was copied closed has its pool's seal. Leaves
-/// it unsealed as seal() does.
+/// Seals a copy of one moment of an open pool (is_whole_copy), before it gets its name: then
+/// `holdfast verify --deep` can verify it. A copy of a closed pool has that pool's seal. Leaves it
+/// unsealed in the same cases as seal().
 ///
 /// Cost:     reads the copy once.
 /// Errors:   io_error: it cannot be read.

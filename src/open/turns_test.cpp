@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Goal: limits of a pool, and of a program, that end nobody: more threads than the pool has lanes,
-// two functions of one identifier, an engine given twice, a root of another size, arrays that
-// cannot be. Method: pools of two lanes and eight threads in both engines and domains, killed and
-// not; two functions that a recovery must tell apart by their versions.
+// Goal: limits of a pool, and of a program, that must not end the process: more threads than the
+// pool has lanes, two functions of one identifier, an engine given twice, a root of another size,
+// impossible arrays. Method: pools of two lanes and eight threads in both engines and domains,
+// killed and not; two functions that recovery must distinguish by their versions.
 #include <section/list_sections.hpp>
 
 #include <holdfast/author/staged.hpp>

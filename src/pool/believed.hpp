@@ -8,8 +8,7 @@
 
 namespace hf::believed {
 
-/// What follows reads the range, and believes what it reads only when a checksum that covers all of
-/// it holds.
+/// The following code reads the range, and believes it only if a checksum of all of it holds.
 inline constexpr trace::event checked{"checked"};
 /// So it does with this range, and reads it only if all was well since the last 'checked'.
 inline constexpr trace::event checked_on{"checked_on"};

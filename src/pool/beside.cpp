@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A pool's file as a process has it that reads beside one that may write (open_options::shared). It
-// is mapped for reading, and never stored to: all that a reader tells the writer are locks
+// A pool's file in a process that reads beside one that may write (open_options::shared). It is
+// mapped for reading, and never stored to: a reader's locks are all that the writer sees of it
 // (os_file::announce).
 //
 // (1) A reader has its lock before it looks at the header. From then on only writers come that let
 //     it read.
-// (2) It goes on only when nobody can be about to store to what it reads: the pool was closed, or a
-//     writer that lets others read has recovered it, whether that lives or not
+// (2) It goes on only when no process can store to what it reads: the pool was closed, or a writer
+//     that lets others read has recovered it, whether that writer's process still lives or not
 //     (reader_words::ready).
-// (3) What was mapped stays so. What the file grows by is mapped before anything in there is
-//     followed.
+// (3) Mappings stay. A new part of the file is mapped before anything in it is followed.
 #include <base/assert.hpp>
 #include <base/line.hpp>
 #include <pool/boot_id.hpp>
@@ -37,8 +36,7 @@ reader_words* pool_file::words_for_readers() const noexcept {
     return reinterpret_cast<reader_words*>(base_ + reader_words_offset);
 }
 
-/// Judges the header as it stands. 'in_flux': what was refused may be well once the writer has gone
-/// on.
+/// Judges the present header. 'in_flux': a refusal may pass once the writer has gone on.
 status pool_file::look_beside(bool& in_flux) {
     header_bytes_read read;
     in_flux = true; // read while it is written a copy does not verify
@@ -60,8 +58,7 @@ status pool_file::look_beside(bool& in_flux) {
     if (h.open == 0) return {};
     reader_words words{};
     if (status ok = file_.read_at(reader_words_offset, &words, sizeof words); !ok.ok()) return ok;
-    // After another boot nobody knows whether the word that says so is newer than what it speaks
-    // of.
+    // After another boot nobody knows whether the word is newer than the state that it describes.
     const bool readers_words =
         (h.required_features & feature_power_log) == 0 && same_boot(h, **boot);
     if (readers_words && words.ready == h.generation) return {};
@@ -92,7 +89,7 @@ status pool_file::take_over_beside() {
     if (status ok = settle_mode(); !ok.ok()) return ok;
     beside_.covered_bytes = size_bytes();
     if (status ok = map(0, beside_.covered_bytes); !ok.ok()) return ok;
-    // Readers bound what they follow by the first copy. To mend it is its writer's.
+    // Readers bound their reads by the first copy, and only the writer may mend it.
     if (reinterpret_cast<const pool_header*>(base_ + header_a_offset)->max_bytes != h.max_bytes)
         return refusal(path_, errc::corrupt,
                        "the first copy of its header is damaged: open it for writing once");
@@ -105,7 +102,7 @@ status pool_file::take_over_beside() {
     return {};
 }
 
-/// Upholds (3). What stands behind the pool's end in its file, a seal, is none of it.
+/// Upholds (3). A seal, which may stand behind the pool's end in its file, is not mapped.
 bool pool_file::cover_growth() noexcept try {
     HF_ASSERT_SLOW(reads_beside());
     const std::scoped_lock held{beside_.covering};

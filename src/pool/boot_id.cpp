@@ -22,7 +22,7 @@
 namespace hf {
 namespace {
 
-/// The clock says nothing before this: 2026-01-01. This program is younger.
+/// Before this date, 2026-01-01, the clock is not set: this program is younger.
 constexpr std::int64_t clock_set_s_min = 1'767'225'600;
 
 /// Reads a file of /proc from its start: how many bytes, or -1.
@@ -34,7 +34,7 @@ ssize_t read_text(int fd, char* to, std::size_t room) noexcept {
     return n < 0 ? -1 : static_cast<ssize_t>(done);
 }
 
-/// 0, or the error. A kernel that has none is no error.
+/// 0, or the error. A kernel without an identifier is no error.
 int read_boot_id(boot_identifier& out) {
     char text[36];
     const int fd =
@@ -43,7 +43,7 @@ int read_boot_id(boot_identifier& out) {
     struct statfs system{};
     const ssize_t n = read_text(fd, text, sizeof text);
     const int failed = n < 0 ? errno : 0;
-    // What stands in its place is mounted over it (systemd-nspawn, LXC).
+    // Otherwise something is mounted over it (systemd-nspawn, LXC).
     out.kernels_own = ::fstatfs(fd, &system) == 0 && system.f_type == PROC_SUPER_MAGIC;
     ::close(fd);
     if (n == sizeof text) out.id.assign(text, sizeof text);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Which start of the machine this is. A pool that was left open is torn when the machine was
-// started again since: what was in its page cache is lost.
+// Identifies a start of the machine. A pool that was left open is torn if the machine was started
+// again since: the contents of its page cache are lost.
 //
 // (1) The kernel's own identifier is proof, both ways.
 // (2) A container may have an identifier of its own in its place, a new one with each start, while
@@ -9,7 +9,7 @@
 //     CLOCK_BOOTTIME, which is the same to the nanosecond until the clock is set or the machine is
 //     started again. A clock that begins at the same time after each start, for lack of a battery,
 //     does not repeat it to 'start_differs_ns_max'.
-// (3) What is not known is another start: the pool is refused, and not believed.
+// (3) An unknown start counts as another one: the pool is refused, and not believed.
 #pragma once
 
 #include <holdfast/result.hpp>
@@ -23,7 +23,7 @@ namespace hf {
 struct pool_header;
 
 struct boot_identifier {
-    std::string id;         // 36 characters; empty: the kernel has none to read
+    std::string id;         // 36 characters; empty: the kernel has no identifier
     bool kernels_own{true}; // and not a container's
 };
 /// The boot identifier. 'path' is named when it cannot be read.

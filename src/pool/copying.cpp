@@ -45,7 +45,7 @@ bool reading_fills(int descriptor) noexcept {
            ::fstat(descriptor, &about) == 0 && about.st_blocks * 512 < about.st_size;
 }
 
-/// A file's bytes, mapped. Where it ends is not asked again: what is mapped must stay in the file.
+/// A file's bytes, mapped. Its end is not checked again: mapped bytes must stay in the file.
 class view {
 public:
     view() = default;
@@ -76,7 +76,7 @@ private:
     std::uint64_t bytes_ = 0;
 };
 
-/// Makes 'to' what 'from' is, page by page. Returns the bytes of the pages that were not.
+/// Makes 'to' equal to 'from', page by page. Returns the bytes of the pages that differed.
 std::uint64_t make_equal(std::byte* to, const std::byte* from, std::uint64_t bytes) noexcept {
     std::uint64_t changed = 0;
     for (std::uint64_t at = 0; at < bytes; at += page_bytes) {
@@ -97,9 +97,8 @@ std::uint64_t make_zero(std::byte* to, std::uint64_t bytes) noexcept {
     return changed;
 }
 
-/// Makes 'to' what a file is that nobody changes, without a look into its holes where that matters.
-/// Elsewhere they are looked into: of some file systems SEEK_DATA has missed what is stored through
-/// a mapping.
+/// Makes 'to' equal to a file that nobody changes. It does not look into the file's holes, except
+/// in file systems where SEEK_DATA has missed what was stored through a mapping.
 std::uint64_t make_equal_to_file(std::byte* to, const view& from, int descriptor) noexcept {
     const std::uint64_t end = from.bytes();
     if (!reading_fills(descriptor)) return make_equal(to, from.at(), end);
@@ -107,7 +106,7 @@ std::uint64_t make_equal_to_file(std::byte* to, const view& from, int descriptor
     for (std::uint64_t at = 0; at < end;) {
         const off_t data = ::lseek(descriptor, static_cast<off_t>(at), SEEK_DATA);
         const bool none =
-            data < 0 && errno == ENXIO; // behind 'at'; where it cannot say, all is read
+            data < 0 && errno == ENXIO; // none behind 'at'; on any other error all is read
         const off_t hole = data < 0 ? data : ::lseek(descriptor, data, SEEK_HOLE);
         const std::uint64_t start =
             data < 0 ? (none ? end : at) : std::min(static_cast<std::uint64_t>(data), end);
@@ -119,10 +118,10 @@ std::uint64_t make_equal_to_file(std::byte* to, const view& from, int descriptor
     return changed;
 }
 
-/// Which call failed, told through memory that a helper shares.
+/// The call that failed, reported through memory that a helper shares.
 enum class step : int { done, freeze, size, allocate, map };
 
-/// What the moment of the copy needs and leaves. In shared memory: plain words alone.
+/// Input and results of the moment of the copy. In shared memory, so plain words only.
 struct moment {
     int from = -1, to = -1; // descriptors
     step failed = step::done;
@@ -138,7 +137,7 @@ std::int64_t now_ns() noexcept {
     return std::chrono::steady_clock::now().time_since_epoch().count();
 }
 
-/// Makes the copy what the file is, whose owner stands still, or which has none.
+/// Makes the copy equal to the file. The file's owner is stopped, or it has none.
 void copy_what_differs(moment& m, view& from, view& to) noexcept {
     const auto fails = [&](step which) {
         m.failed = which;
@@ -147,7 +146,7 @@ void copy_what_differs(moment& m, view& from, view& to) noexcept {
     struct stat about{};
     if (::fstat(m.from, &about) != 0) return fails(step::size);
     m.bytes = static_cast<std::uint64_t>(about.st_size);
-    if (m.bytes != from.bytes()) { // it has grown; what is behind its end now is not to be read
+    if (m.bytes != from.bytes()) { // it has grown; do not read behind the old end now
         errno = m.bytes > file_bytes_allowed() ? EFBIG : 0; // asked, that is SIGXFSZ
         if (errno != 0 || ::ftruncate(m.to, about.st_size) != 0) return fails(step::size);
         if (::fallocate(m.to, 0, 0, about.st_size) != 0 && errno != EOPNOTSUPP)
@@ -197,7 +196,7 @@ public:
             }
         return {};
     }
-    /// The rest of a file that nobody changes.
+    /// Copies the rest of a file that nobody changes.
     status finish_unused() {
         moment m;
         describe(m);
@@ -205,7 +204,7 @@ public:
         m.changed = 0; // nobody waited for it
         return judged(m);
     }
-    /// The rest while 'owner' stands still.
+    /// Copies the rest while 'owner' is stopped.
     status finish_beside(pid_t owner) {
         const auto stopped = std::make_unique<frozen_process>();
         moment m;
@@ -244,8 +243,8 @@ public:
         return report_;
     }
     ~copier() {
-        // Without a name there is nothing to remove; where the file system knows no such files, the
-        // one that it has goes with a copy that failed.
+        // A file without a name need not be removed. If the file system has no such files, the name
+        // goes with a copy that failed.
         if (!published_) to_.unlink();
     }
     void keep() noexcept { published_ = true; }
@@ -320,9 +319,9 @@ private:
     bool published_ = false;
 };
 
-/// In a child that stops its parent: made by a bare clone, so that none of what is called around
-/// fork() takes the parent's files from it, and without a signal when it ends. It owns nothing,
-/// allocates nothing and takes no lock: other threads of the parent may have held any.
+/// Runs in a child that stops its parent. A bare clone makes the child, so that no fork() handler
+/// closes the parent's files in it, and it sends no signal when it ends. It owns nothing, allocates
+/// nothing and takes no lock: other threads of the parent may have held any.
 status copier::finish_from_helper() {
     void* const shared = ::mmap(nullptr, sizeof(moment) + sizeof(frozen_process),
                                 PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -344,7 +343,7 @@ status copier::finish_from_helper() {
     }
     const int cloned = errno;
     if (helper > 0) {
-        (void)::prctl(PR_SET_PTRACER, helper); // where the system asks for it
+        (void)::prctl(PR_SET_PTRACER, helper); // if the system asks for it
         m.may_begin.store(true, std::memory_order_release);
         int how = 0;
         while (::waitpid(helper, &how, __WALL) < 0 && errno == EINTR) {}
@@ -427,15 +426,15 @@ result<copy_report> copy_pool_file(const std::string& from, const std::string& t
         if (status ok = copying.prepare(source.fd, pool_end(*before)); !ok.ok()) return ok;
         status done = unused ? copying.finish_unused() : copying.finish_beside(owner.process);
         if (!done.ok() && !unused && copying.last_frozen() != frozen_process::outcome::frozen) {
-            // Refused for what has ended meanwhile, or for good.
+            // The refusal may be about a process that has ended meanwhile; otherwise it is final.
             if (find_lock_holder(source.fd).process != owner.process) continue;
             return done;
         }
         if (!done.ok()) return done;
         const auto copied = copying.header();
         if (!copied) return copied.error();
-        // It had the pool before and afterwards, and nobody has opened it in between: it had it in
-        // the moment of the copy as well.
+        // It had the pool before and afterwards, and nobody has opened the pool in between: so it
+        // had the pool at the moment of the copy as well.
         if (!unused && (copied->generation != before->generation ||
                         find_lock_holder(source.fd).process != owner.process))
             continue;
@@ -443,7 +442,7 @@ result<copy_report> copy_pool_file(const std::string& from, const std::string& t
         if (!boot) return boot.error();
         struct stat about{};
         (void)::fstat(source.fd, &about);
-        // What was doubtful before stays so.
+        // A pool that was in doubt before stays in doubt.
         const bool same_file = copied->file_inode == 0 || copied->file_inode == about.st_ino;
         const bool whole =
             !unused || (same_file && same_boot(*copied, **boot)) || is_whole_copy(*copied);

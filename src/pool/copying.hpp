@@ -2,16 +2,16 @@
 //
 // A pool's file, copied as it stood at one moment, while a process works on it.
 //
-// (1) What a process leaves that is killed is a pool that the next open recovers. So is what it
-//     would leave, were it killed now: every byte of the file, between two instructions of each of
-//     its threads. That is what is copied.
-// (2) The file is copied while its owner runs, and compared once more; then the owner is stopped
-//     (freezing.hpp), what differs is copied again, and it goes on. It stands for as long as
-//     comparing takes.
-// (3) It has the owner, the group and the permissions of the pool, as far as the copier may give
-//     them: the pool's program can open what root has copied.
+// (1) The next open recovers the pool that a killed process leaves. It could also recover the pool
+//     that the process would leave if it were killed now: every byte of the file, between two
+//     instructions of each of its threads. That is what is copied.
+// (2) The file is copied while its owner runs, and compared once more. Then the owner is stopped
+//     (freezing.hpp), the differences are copied again, and the owner goes on. It is stopped only
+//     as long as comparing takes.
+// (3) The copy has the owner, the group and the permissions of the pool, as far as the copier may
+//     set them: the pool's program can open a copy that root has made.
 // (4) The copy has no name before all of it is on the disk and its header says so: feature_whole.
-//     Whatever interrupts this leaves no half copy, and the owner running.
+//     An interruption leaves no half copy, and the owner running.
 #pragma once
 
 #include <holdfast/copy.hpp>

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Goal: a copy of a pool in use is the pool of one moment: it opens, is whole, and has what was
-//           acknowledged
-// before the copy was asked for, and nothing that came after it was made. Whoever is killed
-// meanwhile, the owner or the copier, no half copy is left and the owner goes on.
+// Goal: a copy of a pool in use is the pool of one moment: it opens and is whole. It has what was
+// acknowledged before the copy was asked for, and nothing that came after it was made. If the owner
+// or the copier is killed meanwhile, no half copy is left and the other one goes on.
 //
-// Method: a process pushes to a list as fast as it can and says in shared memory how far it is. It
-//           is copied from
-// outside (copy_pool_file), or copies itself beside its pushing threads (pool::copy_to). Each copy
-// is opened, as after a crash, and the whole list is looked through. HOLDFAST_COPIES=200 makes as
+// Method: a process pushes to a list as fast as it can and counts in shared memory. It is copied
+// from outside (copy_pool_file), or copies itself beside its pushing threads (pool::copy_to). Each
+// copy is opened, as after a crash, and the whole list is checked. HOLDFAST_COPIES=200 makes as
 // many copies of each kind, and prints how long the owner stood still.
 #include <open/pool_impl.hpp>
 #include <pool/copying.hpp>
@@ -40,7 +38,7 @@ unsigned copies_wanted() {
 }
 
 constexpr std::uint64_t pushes_max = 300'000;
-constexpr unsigned copies_of_one = 10; // then the owner begins with a new pool: it is to be busy
+constexpr unsigned copies_of_one = 10; // then the owner begins with a new pool, so that it is busy
 
 /// A push, and some time outside of sections.
 void push_next(bool clobber, list* l, std::atomic<std::uint64_t>& pushed) {
@@ -290,7 +288,7 @@ TEST_F(Copying, IsNoLessAPoolAfterAnotherStartOfTheMachine) {
     other_boot(copy);
     std::filesystem::copy_file(copy, again); // another inode
     expect_whole(again, mode::process, 1, words->pushed + 1);
-    // What is opened, and left open, is doubted as any other pool.
+    // A copy that was opened, and left open, is in doubt like any other pool.
     {
         auto opened = pool::open(copy, options(mode::process));
         ASSERT_TRUE(opened) << opened.error().what();
@@ -300,7 +298,7 @@ TEST_F(Copying, IsNoLessAPoolAfterAnotherStartOfTheMachine) {
     const auto refused = pool::open(copy, options(mode::process));
     ASSERT_FALSE(refused);
     EXPECT_EQ(refused.error().code(), errc::torn) << refused.error().what();
-    // And so is a copy of what was doubtful when it was copied.
+    // A copy of a pool in doubt is in doubt, too.
     ASSERT_TRUE(copy_pool_file(copy, directory + "/third.hf", {}));
     const auto third = pool::open(directory + "/third.hf", options(mode::process));
     ASSERT_FALSE(third);

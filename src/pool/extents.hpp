@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// How an extent is split: the heap's tables in front, then its chunks (alloc/heap.hpp says what
-// they mean). And how long the next one may become. Pure.
+// How an extent is split: the heap's tables in front, then its chunks (their meaning:
+// alloc/heap.hpp). And how long the next one may become. Pure.
 //
 // (1) An extent's tables have room for more chunks than it has at first, up to 'laid_out_bytes' of
-//     it. So the last extent can be lengthened, chunk by chunk, and that needs no other place in
-//     the header's table.
-// (2) Another extent is begun only behind one that cannot be lengthened by as much as is needed. It
-//     is laid out for so much that those left after it reach the format's limit, however small the
-//     steps are that fill them.
+//     it. So the last extent can be lengthened, chunk by chunk, without another place in the
+//     header's table.
+// (2) Another extent is begun only if the last one cannot be lengthened by as much as is needed. It
+//     is laid out for so much that the extents left after it reach the format's limit, however
+//     small the steps that fill them.
 #pragma once
 
 #include <cstdint>
 
 namespace hf {
 
-/// A piece of the heap: contiguous in the file and in memory. Multiples of the chunk size; what is
-/// new in it reads as zeros. Offsets count from the pool's base.
+/// A piece of the heap: contiguous in the file and in memory. Multiples of the chunk size; new
+/// parts read as zeros. Offsets count from the pool's base.
 struct extent {
     std::uint64_t offset_bytes;
     std::uint64_t size_bytes;
@@ -40,8 +40,8 @@ inline extent_split split_extent(std::uint64_t extent_bytes, std::uint64_t chunk
 /// The length of the shortest extent that has so many chunks.
 std::uint64_t extent_bytes_for(std::uint64_t chunks, std::uint64_t chunk_bytes) noexcept;
 
-/// What a pool of 'size_bytes' must be lengthened by with each of 'count' extents, so that they
-/// reach the format's limit.
+/// The number of bytes by which each of 'count' extents must lengthen a pool of 'size_bytes' so
+/// that they reach the format's limit.
 std::uint64_t least_step(std::uint64_t size_bytes, std::uint32_t count) noexcept;
 
 } // namespace hf

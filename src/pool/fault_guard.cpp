@@ -24,10 +24,10 @@ namespace {
 constexpr std::size_t watched_max = 64;
 constexpr std::size_t stack_bytes = 64 << 10;
 constexpr std::uint32_t grace_ms_max = 1000;
-// Ignored by default: one that arrives late harms nobody.
+// Ignored by default, so a late one does no harm.
 constexpr int timer_signal = SIGURG;
 
-/// Where a fault lies in a watched file, and how long that is now.
+/// The place of a fault in a watched file, and the present length of that file.
 struct place {
     const watched_file* file = nullptr;
     std::uint64_t offset = 0, expected = 0, found = 0;
@@ -59,7 +59,7 @@ struct frame {
 constinit thread_local frame* innermost __attribute__((tls_model("initial-exec"))) = nullptr;
 
 std::array<std::atomic<const watched_file*>, watched_max> watched;
-std::array<const watched_file*, watched_max> parents{}; // watched where this process was forked
+std::array<const watched_file*, watched_max> parents{}; // watched when this process was forked
 
 place place_of(const void* address) noexcept {
     for (const auto& slot : watched) {
@@ -168,14 +168,14 @@ void release(std::size_t count) noexcept {
     }
 }
 
-/// Gives a signal to whoever handled it before us.
+/// Gives a signal to the handler that was there before ours.
 void pass_on(int signal, siginfo_t* about, void* context) {
     const handled& h = *std::ranges::find(table, signal, &handled::signal);
     if ((h.before.sa_flags & SA_SIGINFO) != 0) return h.before.sa_sigaction(signal, about, context);
     if (h.before.sa_handler != SIG_DFL && h.before.sa_handler != SIG_IGN)
         return h.before.sa_handler(signal);
     if (signal == timer_signal) return;
-    // Returning repeats the access, which dies where it stands.
+    // Returning repeats the access, which then kills the process at the place of the fault.
     ::signal(signal, SIG_DFL);
     if (about->si_code <= 0) ::raise(signal); // somebody sent it: there is no access
 }
@@ -220,14 +220,14 @@ void on_timer(int signal, siginfo_t* about, void* context) {
 
 void on_fatal(const char* message) {
     frame* f = innermost;
-    if (f == nullptr || f->what != against::everything) return; // the process ends, as ever
+    if (f == nullptr || f->what != against::everything) return; // the process ends
     f->why = cause::fatal;
     std::strncpy(f->text, message, sizeof f->text - 1);
     ::siglongjmp(f->back, 1);
 }
 
-/// What a run that asks for everything needs beside its handlers: a stack for the handler, because
-/// the fault may be a full stack, and fatal()'s messages.
+/// Needed besides handlers by a run that guards against everything: a stack for the handler,
+/// because the fault may be a full stack, and fatal()'s messages.
 class surroundings {
 public:
     /// 'stack': of stack_bytes; null: there was no memory for one.

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Faults that a pool's file can cause: code that may meet one runs guarded and gets a sentence
-// instead of a signal, and whoever touches a file that was cut learns which before the process
-// dies.
+// Faults that a pool's file can cause. Code that may meet one runs guarded, and gets a sentence
+// instead of a signal. A thread that touches a file that was cut gets a message about that before
+// the process dies.
 //
-// (1) Handlers are installed while somebody needs them, and pass on what is not theirs to whoever
-//     was there before. A handler that another installed on top of ours is never taken away.
+// (1) Handlers are installed only while somebody needs them, and pass other signals on to the
+//     handler that was there before. A handler that another installed on top of ours is never
+//     removed.
 // (2) A guarded run that is stopped leaves its frames without their destructors: what they own must
 //     belong to the caller, and what they hold must be of no use to anybody afterwards.
 // (3) Out of time, a run is stopped only where it holds nothing: in expired(), which the runtime
-//     calls from its entries; or, once it has made no such call for another while of its own
-//     computing time, in the code that spins without making any.
+//     calls from its entries. If it makes no such call for another while of its own computing time,
+//     it is stopped in the code that spins without one.
 #pragma once
 
 #include <holdfast/result.hpp>
@@ -57,7 +58,8 @@ struct ending {
 /// Threads: any number at once, each guarding itself.
 ending run(against what, const std::function<void()>& body);
 
-/// While one lives, this thread's guarded run is short of time (3). Without such a run, nothing.
+/// While one lives, this thread's guarded run is short of time (3). Without such a run it does
+/// nothing.
 class clock {
 public:
     /// 'ms_max': of this thread's computing time without progress; 0: no bound. Both are called in
@@ -72,14 +74,14 @@ public:
 
 /// Stops this thread's guarded run because its time is over. Requires: one that has expired.
 [[noreturn]] void expired() noexcept;
-/// What the next fatal() of this thread shall be called when it ends a guarded run; corrupt unless
-/// said otherwise.
+/// Sets the code of this thread's next fatal() that ends a guarded run; the default is corrupt.
 void fatal_means(errc code) noexcept;
 
 // Around fork(), in this order (pool/forks.hpp).
 void hold_table() noexcept;
 void release_table() noexcept;
-/// In the child: whoever touches what is not mapped there is told why. Requires: the table is held.
+/// In the child: a thread that touches the parent's files, which are not mapped, gets a message.
+/// Requires: the table is held.
 void leave_watched_files() noexcept;
 
 } // namespace hf::fault_guard

@@ -19,7 +19,7 @@ bool all_zero(const std::byte* bytes, std::size_t count) noexcept {
     return std::all_of(bytes, bytes + count, [](std::byte b) { return b == std::byte{0}; });
 }
 
-/// Text from a file may hold anything: what a terminal would obey is shown as '?'.
+/// Text from a file may hold anything: characters that a terminal would obey appear as '?'.
 std::string printable(const char* text, std::size_t capacity) {
     std::string out(text, strnlen(text, capacity));
     for (char& c : out)
@@ -27,7 +27,7 @@ std::string printable(const char* text, std::size_t capacity) {
     return out;
 }
 
-// Opening a pool adds a few to its counters; what it accepts, the next open accepts as well.
+// Opening a pool adds a few to its counters; the next open must accept the result as well.
 constexpr std::uint64_t counter_max = UINT64_MAX - (std::uint64_t{1} << 40);
 
 copy_state judge(std::span<const std::byte> page, pool_header& out) noexcept {
@@ -239,7 +239,7 @@ std::string layout_text(const char* name, std::size_t capacity, std::uint64_t ha
     return fmt::format("\"{}\" (hash {:#x})", printable(name, capacity), hash);
 }
 
-/// A pool that is under way has no layout that a program could use, but to look at what there is.
+/// A migrating pool has no layout that a program could use, except to look at its contents.
 status check_migration(const std::string& path, const pool_header& h, const file_options& options) {
     const bool to_there =
         options.layout == h.next_layout && options.layout_hash == h.next_layout_hash;
@@ -280,7 +280,8 @@ status check_layout(const std::string& path, const pool_header& h, const file_op
 status check_use(const std::string& path, const pool_header& h, const file_options& options,
                  const boot_identifier& boot) {
     if (status ok = check_layout(path, h, options); !ok.ok()) return ok;
-    // What a reader beside a writer reads, open has checked: the writer's engines are its own.
+    // For a reader beside a writer, open has checked its own engines; those of the header are the
+    // writer's.
     const std::uint32_t engines =
         options.read_only && options.shared ? ~std::uint32_t{0} : options.engines;
     if (const std::uint32_t missing = h.engines & ~engines; missing != 0)

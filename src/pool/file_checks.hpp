@@ -17,14 +17,15 @@ namespace hf {
 
 class os_file;
 
-/// What is read of a file before it is mapped.
+/// The part of a file that is read before it is mapped.
 struct header_bytes_read {
     alignas(64) std::byte page_a[sizeof(pool_header)] = {};
     alignas(64) std::byte page_b[sizeof(pool_header)] = {};
     std::uint64_t file_bytes = 0; // size of the file; pages past it read as zero
 };
 
-/// What stands where a header copy should: it, one that does not verify, or no header of a pool.
+/// The kind of a header copy's page: a valid copy, one that does not verify, or no header of a
+/// pool.
 enum class copy_state : std::uint8_t { valid, damaged, foreign };
 
 /// Both header copies and which one counts.
@@ -41,12 +42,12 @@ struct header_copies {
         return a_counts ? first : second;
     }
 };
-/// 'page_a', 'page_b': from where a copy starts, as far as there is a file; empty: it has no such
-/// page.
+/// 'page_a', 'page_b': the file from where each copy starts, as far as it goes; empty: the file has
+/// no such page.
 header_copies judge_copies(std::span<const std::byte> page_a,
                            std::span<const std::byte> page_b) noexcept;
 
-/// The header that counts, and what people should hear about the other copy.
+/// The header that counts, and a message for people about the other copy.
 struct header_chosen {
     pool_header header;
     std::uint64_t copy; // where it stands: header_a_offset or header_b_offset
@@ -57,7 +58,7 @@ struct header_chosen {
 status refusal(const std::string& path, errc code, const std::string& text);
 /// "OPTION: expected A or B, found 9": no value of its enumeration has that number.
 std::string no_such_value(std::string_view option, std::string_view expected, unsigned found);
-/// What a refusal says behind path and code.
+/// The text of a refusal behind path and code.
 std::string text_of(const status& refused, std::string_view path);
 /// "path: io_error: out of memory"; without the path when there is no memory for that either.
 status out_of_memory(const std::string& path) noexcept;
@@ -82,8 +83,8 @@ bool has_layout(const pool_header& h, const file_options& options) noexcept;
 /// The refusal of a pool that has another layout than this.
 status other_layout(const std::string& path, const pool_header& h, const std::string& layout,
                     std::uint64_t hash);
-/// Whether the pool was left open in another file than this: then this is a copy of a pool in use,
-/// of which nobody knows what came when.
+/// Whether the pool was left open in another file than this. Then this is a copy of a pool in use,
+/// and nobody knows the order of its bytes.
 bool copied_while_open(const pool_header& h, const file_identity& here) noexcept;
 /// Whether it was left open by pool::copy_to, or `holdfast copy`: whole, and on the disk.
 bool is_whole_copy(const pool_header& h) noexcept;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What keeps a file from becoming longer, and what to do about it.
+// The limits that keep a file from becoming longer, and what to do about them.
 #pragma once
 
 #include <cstdint>
@@ -8,12 +8,12 @@
 
 namespace hf {
 
-/// How long this process may make a file (ulimit -f). Where a call would pass that, the kernel
-/// sends SIGXFSZ first, which ends a process that has not thought of it: so each call that
-/// lengthens a file, or writes to one, asks before.
+/// The length to which this process may make a file (ulimit -f). Before a call passes that, the
+/// kernel sends SIGXFSZ, which ends a process that does not handle it. So every call that lengthens
+/// a file, or writes to one, checks the limit first.
 std::uint64_t file_bytes_allowed() noexcept;
-/// What makes room where a call has failed with this error, as the end of a message; empty where
-/// the error is of another kind.
+/// The action that makes room after a call failed with this error, as the end of a message; empty
+/// for errors of another kind.
 std::string way_out_of(int error);
 
 } // namespace hf

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What is asked of a pool's file. src/open fills it from open_options, which say what each means
-// (holdfast/pool.hpp), and from the engines.
+// The request to open a pool's file. src/open fills it from open_options (holdfast/pool.hpp, which
+// says what each means), and from the engines.
 #pragma once
 
 #include <holdfast/options.hpp>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What a file has besides its bytes: an owner, permissions, and a name that leads to it.
+// A file's owner, permissions, and the name that leads to it.
 #include <base/log.hpp>
 #include <pool/os_file.hpp>
 

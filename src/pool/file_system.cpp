@@ -26,7 +26,8 @@ struct known_system {
     const char* name;
     trait what;
 };
-// Those that <linux/magic.h> does not have by their numbers in statfs(2) and their own sources.
+// File systems that are missing in <linux/magic.h>, by their numbers in statfs(2) and their own
+// sources.
 constexpr known_system known[] = {
     {BTRFS_SUPER_MAGIC, "btrfs", trait::copies},
     {0x2fc12fc1, "zfs", trait::copies},
@@ -90,7 +91,7 @@ unshared unshare(int descriptor) noexcept {
         map->fm_start = at;
         map->fm_length = ~std::uint64_t{0} - at;
         map->fm_extent_count = extents_at_once;
-        // A file system that does not know the question shares nothing by the way that asks it.
+        // A file system without this question does not share blocks in the way that it asks about.
         if (restarted([&] { return ::ioctl(descriptor, FS_IOC_FIEMAP, map); }) != 0) return out;
         if (map->fm_mapped_extents == 0) return out;
         for (const fiemap_extent& e : std::span(map->fm_extents, map->fm_mapped_extents)) {

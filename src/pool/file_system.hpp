@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What is under a pool's file. A store to a mapped page finds its block on the disk where the file
-// has it for itself: on a file system that writes a block to a new place, or while the block is
-// shared with a copy (a reflink, a snapshot), a store takes space, and on a full disk the kernel
-// answers with SIGBUS.
+// The file system under a pool's file. A store to a mapped page needs no new block on the disk if
+// the file owns its block. If the file system writes blocks to new places, or shares the block with
+// a copy (a reflink, a snapshot), a store takes space, and on a full disk the kernel answers with
+// SIGBUS.
 #pragma once
 
 #include <cstdint>

@@ -11,7 +11,7 @@
 namespace hf::forks {
 namespace {
 
-unsigned counted = 0; // changed where no other thread is yet
+unsigned counted = 0; // changed only while there is no other thread
 
 void prepare() noexcept {
     power::log::hold_all();

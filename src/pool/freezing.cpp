@@ -60,8 +60,8 @@ private:
     std::size_t used_ = 0;
 };
 
-/// Whether the thread has ended, and only its entry is left: it is refused as one that is
-/// another's.
+/// Whether the thread has ended, and only its entry is left: the kernel refuses it like another
+/// user's thread.
 bool has_ended(pid_t process, pid_t thread) noexcept {
     proc_path path;
     path << "/proc/" << process << "/task/" << thread << "/stat";
@@ -145,7 +145,7 @@ frozen_process::outcome frozen_process::freeze(pid_t process) noexcept {
             thaw();
             return outcome::too_slow;
         }
-        if (found == seized::nothing_new) break; // and all that there are stand still
+        if (found == seized::nothing_new) break; // all threads are stopped
     }
     for (std::size_t i = 0; i < count_; ++i)
         if (threads_[i].stopped) return outcome::frozen;
@@ -160,7 +160,7 @@ void frozen_process::thaw() noexcept {
     for (std::size_t i = 0; i < count_; ++i)
         if (threads_[i].id != 0 && threads_[i].stopped) let_go(threads_[i]);
     for (std::size_t i = 0; i < count_;
-         ++i) { // what was asked to stop cannot be let go before it has
+         ++i) { // a thread that was asked to stop cannot be let go before it has stopped
         thread& t = threads_[i];
         int how = 0;
         if (t.id == 0 || t.stopped || ::waitpid(t.id, &how, __WALL) != t.id || !WIFSTOPPED(how))

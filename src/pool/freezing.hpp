@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Another process, stopped at one instruction of each of its threads, and let go.
+// Stops another process at one instruction of each of its threads, and lets it go on.
 //
-// (1) It is traced, not sent SIGSTOP: neither it nor its parent is told, calls that it waits in are
-//     restarted, and when the one that stopped it dies, the kernel lets it go. No copier that is
-//     killed leaves a server standing.
+// (1) It is traced, not sent SIGSTOP: neither it nor its parent notices, calls in which it waits
+//     are restarted, and when the process that stopped it dies, the kernel lets it go. No copier
+//     that is killed leaves a server stopped.
 // (2) Nothing here allocates, locks or throws: it runs in a child that was made beside other
 //     threads.
 #pragma once
@@ -23,10 +23,10 @@ public:
     frozen_process& operator=(const frozen_process&) = delete;
     ~frozen_process() { thaw(); }
 
-    /// Stops every thread of the process. frozen: they stand until thaw. gone: there is no such
-    /// process. refused: the system does not let this one be stopped (another user's, a debugger's,
-    /// ptrace is off). too_slow: a thread did not stop within a second. In all these cases whatever
-    /// had been stopped runs again.
+    /// Stops every thread of the process. frozen: they are stopped until thaw. gone: there is no
+    /// such process. refused: the system does not let this one be stopped (another user's, a
+    /// debugger's, ptrace is off). too_slow: a thread did not stop within a second. In the last
+    /// three cases everything that had been stopped runs again.
     outcome freeze(pid_t process) noexcept;
     void thaw() noexcept;
 

@@ -22,13 +22,13 @@ namespace hf {
 
 namespace {
 
-// What one of those extents that a small rise of max_bytes takes must leave to those after it:
-// steps of at most a quarter.
+// An extent for a small rise of max_bytes must leave so much to those after it: steps of at most a
+// quarter.
 constexpr std::uint64_t spared_step(std::uint64_t size) { return size / 4; }
 
 } // namespace
 
-/// The refusal of what does not fit below 'until'.
+/// The refusal of a growth that does not fit below 'until'.
 status pool_file::past(const growth_bound& until, std::uint64_t heap_bytes) const {
     if (until.set_by == growth_bound::limit_growth)
         return refusal(path_, errc::pool_full,
@@ -46,9 +46,9 @@ status pool_file::past(const growth_bound& until, std::uint64_t heap_bytes) cons
                                    : ""));
 }
 
-/// What another extent is laid out for that must have room for 'needed' bytes of chunks; 0: its
-/// tables do not fit. Upholds (2) of extents.hpp: what a limit or the disk allows decides how much
-/// of it there is at first, and not that.
+/// The size for which another extent is laid out that must have room for 'needed' bytes of chunks;
+/// 0: its tables do not fit. Upholds (2) of extents.hpp: a limit, or the disk, decides how much of
+/// the extent exists at first, but not this size.
 std::uint64_t pool_file::lay_out(std::uint64_t needed, std::uint64_t room,
                                  const growth_bound& until) const {
     const std::uint64_t size = size_bytes(), chunk = shape_.chunk_bytes;
@@ -120,14 +120,14 @@ result<extent> pool_file::grow(std::uint64_t heap_bytes, const growth_bound& unt
     return out_of_memory(path_);
 }
 
-/// By 'wanted' bytes, or by those that are needed where the disk has no room for more.
+/// Lengthens by 'wanted' bytes; if the disk has no room for these, by the needed ones.
 result<extent> pool_file::lengthen(std::uint64_t needed, std::uint64_t wanted,
                                    std::uint64_t laid_out) {
     HF_ASSERT_SLOW(needed <= wanted);
     HF_ASSERT_SLOW(needed % shape_.chunk_bytes == 0 && wanted % shape_.chunk_bytes == 0);
     const std::uint64_t size = size_bytes();
     status extended = extend(wanted, laid_out);
-    // Not where a header copy may name the extent already: the file would be cut below it.
+    // Not if a header copy may name the extent already: the file would be cut below it.
     if (extended.code() == errc::pool_full && wanted > needed && growth_.doubt.ok())
         extended = extend(needed, laid_out);
     if (!extended.ok()) return extended;
@@ -164,7 +164,7 @@ status pool_file::take_back(std::uint64_t offset, std::uint64_t bytes) {
     return ok;
 }
 
-/// Where not all addresses could be had at once: those up to 'end'.
+/// Reserves the addresses up to 'end', if not all could be had at once.
 status pool_file::reserve_more(std::uint64_t end) {
     if (end <= reserved_bytes_) return {};
     const auto base = reinterpret_cast<std::uint64_t>(base_);
@@ -190,8 +190,8 @@ bool pool_file::still_refused(std::uint64_t bytes) const noexcept {
            std::chrono::steady_clock::now() - growth_.refused->when < std::chrono::seconds(1);
 }
 
-/// 'free_before': when it was asked. What somebody gives back while it answers may be more than
-/// enough.
+/// 'free_before': at the time of the request. Space that somebody gives back while the disk answers
+/// may be more than enough.
 void pool_file::note_refused(std::uint64_t bytes, std::optional<std::uint64_t> free_before,
                              const status& why) {
     const auto free_bytes = file_.disk_free_bytes();
@@ -200,7 +200,7 @@ void pool_file::note_refused(std::uint64_t bytes, std::optional<std::uint64_t> f
                                          std::chrono::steady_clock::now(), why};
 }
 
-/// What a program goes on to store may go with the process: somebody should know before.
+/// What a program stores from here on may be lost with the process: it should be warned before.
 void pool_file::say_if_misplaced() {
     if (growth_.said_misplaced) return;
     const std::string lost = misplaced();
@@ -219,8 +219,8 @@ status pool_file::extend(std::uint64_t bytes, std::uint64_t laid_out) {
     HF_ASSERT(which < extents_max);
     HF_ASSERT(bytes <= shape_.max_bytes - size);
     if (still_refused(bytes)) return growth_.refused->why;
-    // What an earlier growth left beyond the end goes first, so that the extent reads as zeros.
-    // A seal that stayed would pass for the extent's tables.
+    // Removes the rest of an earlier growth beyond the end, so that the extent reads as zeros. A
+    // seal that stayed would look like the extent's tables.
     const auto present = file_.size_bytes();
     if (!present) return present.error();
     if (const int failed = *present > size ? file_.truncate(size) : 0; failed != 0)
@@ -228,7 +228,7 @@ status pool_file::extend(std::uint64_t bytes, std::uint64_t laid_out) {
                        fmt::format("truncate to {} bytes: {}", size, std::strerror(failed)));
     const auto free_before = file_.disk_free_bytes();
     status ok = file_.allocate(size, bytes); // no hole that faults when it is stored to
-    // Not a limit of the process, which costs no time to ask for.
+    // Not a limit of the process: that check costs no time.
     const bool disk_is_full = ok.code() == errc::pool_full && size + bytes <= file_bytes_allowed();
     if (ok.ok() && (map_sync_ || mode() == hf::mode::power)) ok = file_.sync();
     if (ok.ok()) ok = reserve_more(size + bytes);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Goal: a refusal for want of room names the disk's error, or the limit that holds, and what to do.
-//           No limit of the process
-// ends it by a signal. Method: a fallocate() that fails; limits of a child process.
+// No limit of the process ends it by a signal. Method: a fallocate() that fails; limits of a child
+// process.
 #include <pool/test_support.hpp>
 
 #include <holdfast/alloc.hpp>
@@ -79,7 +79,7 @@ protected:
         EXPECT_EQ(name(why.code()), name(code)) << why.what();
         EXPECT_NE(why.what().find(text), std::string::npos) << why.what();
     }
-    /// In a child, with a limit: false where it does not say what it should.
+    /// In a child, with a limit: false if the message differs from the expected one.
     bool limited(decltype(RLIMIT_FSIZE) which, std::uint64_t bytes,
                  const std::function<status()>& body, const std::string& text) const {
         return hf::test::in_child([&] {

@@ -4,7 +4,7 @@
 // of existing fields: they are part of the format on disk.
 //
 // (1) 'magic', 'format_version', 'header_bytes' and 'checksum' keep their places in every version,
-//     so that any build can tell a newer pool from a damaged one.
+//     so any build can distinguish a newer pool from a damaged one.
 // (2) The checksum covers every byte before it, reserved ones included.
 #pragma once
 
@@ -30,8 +30,8 @@ inline constexpr std::uint64_t lanes_start_offset = 12288;
 /// Optional: left open, and a copy made at one moment, all of it on the disk (copying.hpp). Neither
 /// another boot nor another file makes its content doubtful. Gone with the first open.
 inline constexpr std::uint64_t feature_whole = 1;
-/// Optional: free chunks may be holes in the file (pool::trim). How many blocks a file has does not
-/// always tell: a file system counts some of its own among them.
+/// Optional: free chunks may be holes in the file (pool::trim). The file's number of blocks does
+/// not always show it, because a file system counts some of its own among them.
 inline constexpr std::uint64_t feature_holes = 2;
 /// Required bits change what readers must understand; a build that misses one refuses the pool.
 /// Left open, with addresses of a mapping at 'mapped_address' in its logs.
@@ -48,9 +48,9 @@ inline constexpr std::uint64_t known_required_features =
 /// Two marks of each engine, by its bit, among the required features. A pool has them that was left
 /// open, and only of the engines that its header names.
 struct engine_marks {
-    /// Rolling back may need log records that the engine has not kept (kinds 11 and 12).
+    /// Engines whose log records for rolling back may be missing (kinds 11 and 12).
     std::uint32_t drop_bytes = 0;
-    /// What it let sections store is computed again by the next open (engine::rebuild).
+    /// Engines whose lazy stores the next open computes again (engine::rebuild).
     std::uint32_t rebuild = 0;
 
     static constexpr engine_marks of(std::uint64_t features) noexcept {
@@ -75,7 +75,8 @@ inline constexpr std::uint32_t lane_count_max = 4096;
 /// (docs/internals/design.md).
 inline constexpr std::uint64_t base_low = HF_CANONICAL_LOW;
 inline constexpr std::uint64_t base_high = HF_CANONICAL_HIGH;
-/// Where pools are mapped that are not at their canonical address: nothing else is there.
+/// The address range of pools that are not mapped at their canonical address; nothing else is
+/// there.
 inline constexpr std::uint64_t relocated_low = std::uint64_t{HF_RELOCATED_BITS}
                                                << HF_RELOCATED_SHIFT;
 inline constexpr std::uint64_t relocated_high = (std::uint64_t{HF_RELOCATED_BITS} + 1)
@@ -119,7 +120,7 @@ struct pool_header {
     std::uint64_t machine_start_ns; // where 'boot_id' is not the kernel's own, when the machine was
                                     // started, in ns since 1970; 0: it is, or that is not known
     std::uint64_t laid_out_bytes
-        [extents_max];          // what each extent's tables have room for; the last may grow to it
+        [extents_max];          // the room of each extent's tables; the last extent may grow to it
     std::uint64_t reserved[83]; // zero
     std::uint64_t checksum;     // XXH3-64 of all bytes before it, seeded with header_magic
 };

@@ -24,8 +24,8 @@ bool is_number(const char* name) {
                                      [](unsigned char c) { return std::isdigit(c) != 0; });
 }
 
-/// The text of a file of /proc; empty when it cannot be read, as where its process or descriptor
-/// goes meanwhile: there a stream of the standard library would throw.
+/// The text of a file of /proc. Empty if it cannot be read, for instance because its process or
+/// descriptor is gone: then a stream of the standard library would throw.
 std::string text_of(const std::string& path) {
     const std::unique_ptr<FILE, int (*)(FILE*)> file(std::fopen(path.c_str(), "re"), std::fclose);
     std::string text;
@@ -36,7 +36,7 @@ std::string text_of(const std::string& path) {
     return text;
 }
 
-/// Whether a process's lines about a descriptor name a lock; 'to_write': one that is for it alone.
+/// Whether a process's lines about a descriptor name a lock; 'to_write': an exclusive one.
 bool has_lock(const std::string& lines, bool to_write) {
     const auto at = lines.find("\nlock:");
     return at != std::string::npos && (!to_write || lines.find(" WRITE ", at) != std::string::npos);
@@ -56,7 +56,7 @@ bool holds(const std::string& process, dev_t device, ino_t inode, bool to_write)
     return false;
 }
 
-/// What the process is called, without what a terminal would obey.
+/// The name of the process, without characters that a terminal would obey.
 std::string name_of(const std::string& process) {
     std::string name = text_of(process + "/comm");
     if (!name.empty() && name.back() == '\n') name.pop_back();
@@ -81,7 +81,7 @@ lock_holder find_holder(int descriptor, bool to_write) {
 }
 } // namespace
 
-/// Beside the one that writes there may be readers (open_options::shared).
+/// The writer may have readers beside it (open_options::shared).
 lock_holder find_lock_holder(int descriptor) {
     lock_holder writer = find_holder(descriptor, true);
     return writer.process != 0 ? writer : find_holder(descriptor, false);

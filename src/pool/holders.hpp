@@ -8,12 +8,13 @@
 
 namespace hf {
 
-/// Who has a file locked that is open here.
+/// The process that holds the lock of a file that is open here.
 struct lock_holder {
-    pid_t process; // 0: not to be seen
-    /// "process 4711 (holdfast-kv)". The kernel does not say whose an open-file-description lock
-    /// is: looked for is a process with the file open and a lock on that description. "another
-    /// process" where /proc shows none, as of other users' processes and of other containers'.
+    pid_t process; // 0: not visible
+    /// "process 4711 (holdfast-kv)". The kernel does not report the owner of an
+    /// open-file-description lock. So this looks for a process that has the file open, with a lock
+    /// on that description.
+    /// "another process" if /proc shows none: other users' and other containers' are not visible.
     std::string in_words;
 };
 lock_holder find_lock_holder(int descriptor);

@@ -192,7 +192,7 @@ TEST_F(Machine, FewerLanesThanAskedForAreSaid) {
         << file->warnings()[0];
 }
 
-/// What a pool notes that was left open where the identifier is 'id'.
+/// The header of a pool that was left open on a machine with the identifier 'id'.
 pool_header left_open_at(const boot_identifier& id, std::uint64_t started_ns) {
     pool_header h{};
     std::memcpy(h.boot_id, id.id.data(), id.id.size());

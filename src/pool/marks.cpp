@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What the header says of a pool: marked open, moved, brought to another layout, closed; and how
-// that is written.
+// The header's marks of a pool: open, moved, being migrated, closed; and how they are written.
 #include <base/assert.hpp>
 #include <pool/boot_id.hpp>
 #include <pool/file_checks.hpp>
@@ -26,9 +25,9 @@ bool pool_file::may_have_holes() const noexcept {
     return !present || file_.has_holes(std::max(size_bytes(), *present));
 }
 
-/// Upholds (3). In mode power blocks go home when the pool is closed: none may find the disk full.
-/// What is opened by salvage may have been copied without its zeros, blocks of pending sections
-/// among them.
+/// Upholds (3). In mode power blocks go home when the pool is closed: none may find the disk full
+/// then. A pool opened by salvage may have been copied without its zeros, including blocks of
+/// pending sections.
 status pool_file::allocate_but(std::span<const extent> spare) {
     if (mode() == hf::mode::power || asked_.salvage) spare = {};
     std::uint64_t from = 0;
@@ -77,10 +76,9 @@ status pool_file::mark_open(std::span<const extent> spare) {
     const auto boot = boot_here(path_);
     if (!boot) return boot.error();
     pool_header& h = *header_;
-    // Nobody has written back what a process left in the caches: from here on mode pmem would
-    // vouch for it.
-    // And a process that was killed may have written a header that no sync has covered: the log
-    // must not follow one that a failure takes back.
+    // What a process left in the caches has not been written back yet, and from here on mode pmem
+    // would vouch for it. A killed process may also have written a header that no sync has covered:
+    // the log must not depend on a header that a failure takes back.
     const bool left_in_process_mode =
         !left_.clean && h.mode == static_cast<std::uint32_t>(mode::process);
     if (mode() == mode::power || (mode() == mode::pmem && left_in_process_mode))
@@ -91,8 +89,8 @@ status pool_file::mark_open(std::span<const extent> spare) {
                                    way_out_of(EFBIG)));
     if (mode() == hf::mode::power)
         if (status ok = power_->start(h, h.generation + 1); !ok.ok()) return ok;
-    // The log's name, and the pool's own: who made it, or gave it another one, may have been killed
-    // before that was durable, and what is promised from here on nobody would find.
+    // A process that created or renamed the log, or the pool, may have been killed before the name
+    // was durable. Then no open would find the state promised from here on.
     if (mode() != hf::mode::process)
         if (status ok = file_.sync_directory(); !ok.ok()) return ok;
     h.required_features &= ~feature_power_log;
@@ -104,11 +102,11 @@ status pool_file::mark_open(std::span<const extent> spare) {
     h.mode = static_cast<std::uint32_t>(mode());
     h.engines = asked_.engines;
     h.open = 1;
-    h.optional_features &= ~(feature_whole | feature_holes); // of this file nobody has said it
+    h.optional_features &= ~(feature_whole | feature_holes); // not true of this file
     if (growth_.sparse) h.optional_features |= feature_holes;
     h.required_features &= ~feature_caches_persist;
     if (domain() == hf::domain::eadr) h.required_features |= feature_caches_persist;
-    // What was lost stays lost for the next open, too.
+    // Lost data stay lost for the next open, too.
     note_marks(!now_.migrates || migrating(), dropped_so_far());
     note_place(left_.clean ? reinterpret_cast<std::uint64_t>(base_) : left_.logged_base);
     note_boot(h, **boot);
@@ -190,8 +188,8 @@ status pool_file::end_migration(migration_end how) {
     return write_headers();
 }
 
-/// Upholds (1). Where stores reach the disk only by msync, each copy gets one: after a power
-/// failure the pool must be known to have been open.
+/// Upholds (1). If stores reach the disk only by msync, each copy gets one: after a power failure
+/// it must be known that the pool was open.
 status pool_file::write_headers() {
     HF_ASSERT(!asked_.read_only);
     HF_ASSERT_SLOW(valid());
@@ -201,7 +199,7 @@ status pool_file::write_headers() {
     const bool needs_msync = !map_sync_ && !file_.on_tmpfs();
     const std::uint64_t other = header_a_offset + header_b_offset - counting_copy_;
     for (std::uint64_t copy : {other, counting_copy_}) {
-        // Only the parts that change: few do.
+        // Writes only the parts that change, which are few.
         constexpr std::size_t part = 512;
         const auto* from = reinterpret_cast<const std::byte*>(header_.get());
         for (std::size_t at = 0; at < sizeof *header_; at += part)
@@ -215,7 +213,7 @@ status pool_file::write_headers() {
     return {};
 }
 
-/// Mode power: the header says where to look for the log, and is not in it.
+/// Mode power: the header names the log, so the header is not in the log.
 status pool_file::write_headers_past_image() {
     const std::uint64_t other = header_a_offset + header_b_offset - counting_copy_;
     for (std::uint64_t copy : {other, counting_copy_}) {

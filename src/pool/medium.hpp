@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What makes bytes of a pool durable: code that stores to a pool is given its medium, and asks that
-// for flushes and fences. A medium is a persistence domain and the instructions it wants
-// (persist.hpp), or, in mode power, a log of lines that stands for the ADR domain
+// Makes a pool's bytes durable. Code that stores to a pool gets its medium, and asks the medium for
+// flushes and fences. A medium is a persistence domain and the instructions that it needs
+// (persist.hpp), or, in mode power, a log of lines that represents the ADR domain
 // (persist/line_log.hpp).
 //
-// What a failure can take says which kind of medium it is:
-//   ordered  every store that was made is there, in program order: mode process
-//   fenced   what was not flushed and fenced may be lost, in any order: mode pmem; with eADR, what was not fenced
-//   batched  everything since the last batch is lost together: mode power
-// Code that each store passes through is compiled for a kind (as_its_kind), and asks nothing when
-// it runs. A batched medium is served by the code for fenced ones.
+// The kind of a medium is what a failure can take:
+//   ordered  nothing: every store that was made is there, in program order: mode process
+//   fenced   what was not flushed and fenced, in any order: mode pmem. With eADR, what was not
+//            fenced
+//   batched  everything since the last batch, together: mode power
+// Code that each store passes through is compiled for a kind (as_its_kind), and checks nothing when
+// it runs. The code for fenced media serves batched ones, too.
 #pragma once
 
 #include <base/assert.hpp>
@@ -30,14 +31,15 @@ public:
     /// Requires: the log outlives all copies.
     constexpr explicit medium(line_log& log) noexcept : domain_(hf::domain::adr), log_(&log) {}
 
-    /// With a log: adr, as that is what the log stands for.
+    /// With a log: adr, which the log represents.
     constexpr hf::domain domain() const noexcept { return domain_; }
-    /// What is stored survives in the order in which it was stored, and nothing is torn off: fences
-    /// only keep the compiler from changing that order.
+    /// Whether stores survive in the order in which they were made, and none is torn: fences only
+    /// keep the compiler from changing that order.
     constexpr bool keeps_order() const noexcept { return domain_ == hf::domain::process; }
     /// A line survives for certain only once it is written back, and that has been waited for.
     constexpr bool loses_caches() const noexcept { return domain_ == hf::domain::adr; }
-    /// What was fenced may still be lost, with all behind it: the batch that it belongs to.
+    /// Whether a fenced store may still be lost, with all later ones: the batch to which it
+    /// belongs.
     constexpr bool loses_batches() const noexcept { return log_ != nullptr; }
 
     /// Starts write-back of the range's lines. Unordered.
@@ -52,15 +54,14 @@ public:
     /// A fence before which nothing is promised to anybody: it orders what survives, and with a log
     /// waits for no disk. Elsewhere it is a fence.
     void order() const noexcept { fence(false); }
-    /// What this thread has fenced is durable on return. Without a log it is already.
+    /// Makes what this thread has fenced durable on return. Without a log it is durable already.
     void promise() const noexcept {
         if (log_ != nullptr) [[unlikely]]
             log_->wait();
     }
     /// Whether fence() promises: without a group always.
     bool promises() const noexcept { return log_ == nullptr || !persist::in_group(*log_); }
-    /// From here to end_group() this thread's fences only order; the end promises what they have
-    /// fenced.
+    /// From here to end_group() this thread's fences only order; the end promises their stores.
     void begin_group() const noexcept {
         if (log_ != nullptr) [[unlikely]]
             persist::begin_group(*log_);

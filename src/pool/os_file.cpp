@@ -55,7 +55,7 @@ struct open_here {
         return device == other.device && inode == other.inode && process == other.process;
     }
 };
-// Held while a file is opened and entered: fork() waits, and its child knows every descriptor.
+// Held while a file is opened and registered: fork() waits, so its child finds every descriptor.
 std::mutex table_lock;
 std::vector<open_here>& table() { // never destroyed: pools may outlive static destructors
     static auto* entries = new std::vector<open_here>;
@@ -102,9 +102,9 @@ const char* kind_of(mode_t mode) noexcept {
     return "a device";
 }
 
-// What is locked, far behind every file. Below 'beside_at' it is the file, whole: a writer that
-// lets others read locks no more. A reader beside it has 'beside_at' for as long as it is there,
-// and a byte for each number that it announces.
+// The locked bytes, far behind the end of every file. Those below 'beside_at' mean the file, whole:
+// a writer that lets others read locks only these. A reader beside it has 'beside_at' as long as it
+// is there, and a byte for each number that it announces.
 constexpr off_t beside_at = off_t{1} << 62;
 constexpr off_t announced_at = beside_at + 2;
 
@@ -141,7 +141,7 @@ status lock_file(const std::string& path, int fd, held how) {
     return refusal(path, errc::in_use, "open in " + holder_of_lock(fd));
 }
 
-/// 0 where a file made under 'new_prefix' is this process's now: locked and named; else why not.
+/// 0 if a file made under 'new_prefix' is this process's now, locked and named; else the reason.
 int make_ours(int fd) noexcept {
     struct flock lock{};
     lock.l_type = F_WRLCK;
@@ -230,7 +230,7 @@ status os_file::adopt(const std::string& path, int fd, held how) {
     path_ = path;
     std::error_code nowhere;
     full_path_ = std::filesystem::absolute(path, nowhere).string();
-    // In a process without standard streams it would be one: what is printed would go there.
+    // A process without standard streams would use it as one: output would go there.
     if (fd <= STDERR_FILENO) {
         fd_ = restarted([&] { return ::fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1); });
         const int failed = errno;
@@ -308,7 +308,7 @@ result<os_file> os_file::create_new(const std::string& path, held how) {
 
 status os_file::open_new(held how) {
     const std::string directory = directory_of(path_);
-    // What has no name gets one through /proc.
+    // A file without a name gets one through /proc.
     struct stat about{};
     const bool linkable = ::lstat("/proc/self/fd", &about) == 0;
     const std::scoped_lock held{table_lock};
@@ -505,15 +505,15 @@ status os_file::allocate(std::uint64_t offset, std::uint64_t bytes) const {
         return {};
     }
     if (offset + bytes > file_bytes_allowed()) {
-        const auto present = size_bytes(); // what is there already is no longer file
+        const auto present = size_bytes(); // space within it does not lengthen it
         if (!present) return present.error();
         if (offset + bytes > *present) return cannot_allocate(bytes, EFBIG);
     }
     const auto start = static_cast<off_t>(offset), length = static_cast<off_t>(bytes);
     if (restarted([&] { return ::fallocate(fd_, 0, start, length); }) == 0) return {};
     if (errno != EOPNOTSUPP && errno != ENOSYS) return cannot_allocate(bytes, errno);
-    // A file system without fallocate: lengthen the file by written zeros. What is in it already is
-    // left alone, holes included; such file systems rarely have any.
+    // A file system without fallocate: lengthens the file by written zeros. What is in it already
+    // is left alone, holes included; such file systems rarely have any.
     const result<std::uint64_t> present = size_bytes();
     if (!present) return present.error();
     const std::vector<char> zeros(1 << 20);
@@ -526,7 +526,7 @@ status os_file::allocate(std::uint64_t offset, std::uint64_t bytes) const {
 }
 
 int os_file::punch(std::uint64_t offset, std::uint64_t bytes) const noexcept {
-    if (image_ != nullptr) { // from here on nobody finds there what was stored
+    if (image_ != nullptr) { // from here on stores there are lost
         HF_ASSERT_SLOW(offset + bytes <= image_->size_bytes);
         std::memset(image_->base + offset, 0, bytes);
         trace::announce(image_written, image_->base + offset, bytes);
@@ -552,9 +552,9 @@ int os_file::truncate(std::uint64_t bytes) const noexcept {
     return restarted([&] { return ::ftruncate(fd_, static_cast<off_t>(bytes)); }) == 0 ? 0 : errno;
 }
 
-/// What a sync could not write the kernel takes for written: whoever opens the file next would read
-/// it, and the next sync would vouch for it. They are to read what the disk has. What is mapped
-/// stays, until it is not.
+/// The kernel takes pages for written that a sync could not write: a process that opens the file
+/// next would read them, and its next sync would vouch for them. It should read what the disk has.
+/// Mapped pages stay until they are unmapped.
 void os_file::forget_unwritten() const noexcept {
     (void)::posix_fadvise(fd_, 0, 0, POSIX_FADV_DONTNEED);
 }
@@ -587,7 +587,7 @@ status os_file::sync_directory() const {
     const std::string directory = directory_of(unknown ? path_ : real.string());
     const int fd =
         restarted([&] { return ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); });
-    // Of a directory that may be searched and not read there is no descriptor.
+    // A directory that may be searched and not read cannot be opened.
     if (fd < 0 && errno == EACCES && restarted([&] { return ::syncfs(fd_); }) == 0) return {};
     if (fd < 0) return system_error("open directory", errno);
     const int failed = restarted([&] { return ::fsync(fd); }) == 0 ? 0 : errno;

@@ -20,8 +20,8 @@
 
 namespace hf {
 
-/// Memory that stands for a file, mapped at the pool's canonical address for good: what the crash
-/// checker opens, hundreds of thousands of times a second.
+/// Memory in place of a file, mapped at the pool's canonical address for good: the crash checker
+/// opens it hundreds of thousands of times a second.
 struct memory_image {
     std::byte* base;
     std::uint64_t size_bytes;     // of the "file"
@@ -38,7 +38,7 @@ inline constexpr trace::event image_written{"image_written"};
 /// snapshots of a whole file system.
 struct file_identity {
     std::uint64_t inode = 0;    // 0: not known
-    std::uint64_t birth_ns = 0; // 0: the file system does not tell
+    std::uint64_t birth_ns = 0; // 0: unknown to the file system
     bool may_be(const file_identity& other) const noexcept {
         if (inode == 0 || other.inode == 0) return true;
         const bool births = birth_ns != 0 && other.birth_ns != 0;
@@ -46,8 +46,8 @@ struct file_identity {
     }
 };
 
-/// What a process has of a file: alone, to write or (any number) to read; to write beside readers;
-/// to read beside them and one that writes.
+/// A process's hold on a file: alone, to write or (any number) to read; to write beside readers; to
+/// read beside readers and a writer.
 enum class held : std::uint8_t { to_write, to_read, to_write_beside_readers, to_read_beside };
 
 class os_file {
@@ -61,15 +61,15 @@ public:
     /// Takes another's file over. Requires: this one has none.
     void take(os_file& other) noexcept;
 
-    /// Opens and locks an existing file. Never blocks, never follows the last symlink unless told.
-    /// to_read, to_read_beside: it cannot be written.
+    /// Opens and locks an existing file. Never blocks; follows a symlink at the end only if asked
+    /// to. to_read, to_read_beside: it cannot be written.
     ///
     /// Errors:   not_found, not_a_pool (directory, FIFO, device, symlink), permission, in_use.
     static result<os_file> open_existing(const std::string& path, bool follow_symlinks,
                                          held how = held::to_write);
     /// Creates and locks a new, empty file, readable and writable by its owner only. It has no name
-    /// before publish(), so that nothing of it outlives a crash; or one like ".holdfast-new.…"
-    /// where the file system knows no files without a name.
+    /// before publish(), so nothing of it outlives a crash; if the file system has no files without
+    /// a name, it has one like ".holdfast-new.…".
     ///
     /// Errors:   exists, permission, not_found (no such directory).
     static result<os_file> create_new(const std::string& path, held how = held::to_write);
@@ -79,9 +79,9 @@ public:
     status publish();
     /// The same as create_new(), beside a file that has the name: replace() gives it to this one.
     static result<os_file> create_beside(const std::string& path);
-    /// Puts a new file in the place of the one that has its name. Whoever waits for that one's lock
-    /// finds this one. A crash keeps the one or the other, and may leave a name that nothing opens
-    /// (docs/format/pool.md).
+    /// Puts a new file in the place of the one that has its name. A process that waits for the old
+    /// one's lock gets this one. A crash keeps the one or the other, and may leave a name that
+    /// nothing opens (docs/format/pool.md).
     ///
     /// Requires: create_beside(); the caller holds the lock of the one that goes.
     /// Errors:   not_found (the directory), permission, io_error.
@@ -111,7 +111,7 @@ public:
     std::byte* image_base() const noexcept { return image().base; }
     bool on_tmpfs() const noexcept { return on_tmpfs_; }
     result<std::uint64_t> size_bytes() const;
-    /// True when the file system has not allocated every byte of [0, bytes), or does not say.
+    /// True if the file system has not allocated every byte of [0, bytes), or does not report it.
     bool has_holes(std::uint64_t bytes) const noexcept;
     /// Reads up to 'count' bytes; the rest of the buffer is left as it is.
     status read_at(std::uint64_t offset, void* to, std::size_t count) const;
@@ -124,14 +124,14 @@ public:
     status allocate(std::uint64_t offset, std::uint64_t bytes) const;
     /// Gives the space of a part of the file back; it reads as zeros. 0, or the error.
     int punch(std::uint64_t offset, std::uint64_t bytes) const noexcept;
-    /// What the file system has free, reserves included; nothing where it does not say, and in
+    /// Free bytes of the file system, reserves included; nothing if it does not report them, and in
     /// memory.
     std::optional<std::uint64_t> disk_free_bytes() const noexcept;
     /// 0, or the error.
     int truncate(std::uint64_t bytes) const noexcept;
     // The kernel reports a write-back error once for an open file, to whichever call comes first,
-    // and may have dropped what it could not write. So these take turns, and where one has failed
-    // all do from then on, on every thread.
+    // and may have dropped what it could not write. So these calls take turns; after a failure all
+    // of them fail, on every thread.
     /// Makes data and size durable; nothing to do on tmpfs.
     status sync() const;
     /// Makes the data durable, and of the size what reading it needs.
@@ -140,23 +140,23 @@ public:
     status sync_mapped(void* from, std::size_t bytes) const;
     /// Makes the directory entry durable; nothing to do on tmpfs.
     status sync_directory() const;
-    /// Gives this file the owner, the group and the permissions of another one. False where the
-    /// process may not: then it has what it may, and no permissions for another group than they
-    /// were given to.
+    /// Gives this file the owner, the group and the permissions of another one. If the process may
+    /// not, returns false: then the file has the permitted part, and no other group gets
+    /// permissions than the original's.
     bool take_owner_of(int descriptor) const noexcept;
     /// The same, and a line in the log where it is false.
     void take_owner_or_say(int descriptor) const noexcept;
-    /// Removes whatever name a new file has. For a creation that failed, while the lock is held.
+    /// Removes any name of a new file. For a creation that failed, while the lock is held.
     void unlink() const noexcept;
     file_identity identity() const noexcept;
-    /// What has happened to its name since it was opened, or published: for people; empty: the name
-    /// leads to it, or nobody here may look.
+    /// What has happened to its name since it was opened, or published: for people. Empty: the name
+    /// leads to it, or this process may not look.
     std::string misplaced() const;
 
     // Around fork(), in this order (forks.hpp).
     static void hold_table() noexcept;
     static void release_table() noexcept;
-    /// In the child: closes what the parent has open. Requires: the table is held.
+    /// In the child: closes the parent's open descriptors. Requires: the table is held.
     static void close_inherited() noexcept;
 
 private:
@@ -167,8 +167,8 @@ private:
     status adopt(const std::string& path, int fd, held how);
     status open_new(held how);
     static result<os_file> open_named(const std::string& path, bool follow_symlinks, held how);
-    /// Whether another file has the name now that this one was opened by: what is stored to this
-    /// one nobody finds.
+    /// Whether another file now has the name by which this one was opened: the next open does not
+    /// find what is stored here.
     bool was_replaced(bool follow_symlinks) const noexcept;
     status system_error(const char* call, int error) const;
     status cannot_allocate(std::uint64_t bytes, int error) const;

@@ -11,8 +11,7 @@
 
 namespace hf::test {
 
-/// A child that does one thing at a time, when it is told: 'does(order)' says whether that went
-/// well.
+/// A child that does one thing at a time, on request: 'does(order)' returns whether that went well.
 class other_process {
 public:
     template <class Does> explicit other_process(Does&& does) {

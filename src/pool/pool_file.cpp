@@ -69,7 +69,7 @@ result<std::unique_ptr<pool_file>> pool_file::open(const std::string& path,
             pool->file_.take(*fresh);
             created = pool->create_or_say_why();
             if (created.ok()) return pool;
-            pool->file_.unlink(); // still locked, so nobody else can have made it a pool
+            pool->file_.unlink(); // still locked, so nobody else can have made a pool of it
         } else created = fresh.error();
         // Somebody else created it between our two looks: look once more.
         const bool raced = created.code() == errc::exists && options.creation == create::if_missing;
@@ -190,7 +190,7 @@ status pool_file::take_over() {
     warn_of_file_system();
     if (status ok = map_all(); !ok.ok()) return ok;
     if (power_ != nullptr) power_->put_over(base_);
-    // Readers bound what they follow by the first copy: a writer is about to mend it, in the file.
+    // Readers bound their reads by the first copy: a writer is about to mend it, in the file.
     if (asked_.read_only && counting_copy_ != header_a_offset)
         std::memcpy(base_ + header_a_offset, &h, sizeof h);
     if (mode() == hf::mode::power) power_->watch(base_, h);
@@ -204,7 +204,7 @@ status pool_file::take_over() {
     return {};
 }
 
-/// What the open before this one has left, and how much of it may be missing.
+/// Finds the state that the last open has left, and how much of it may be missing.
 status pool_file::find_doubts(const pool_header& h, const boot_identifier& boot) {
     left_.clean = h.open == 0;
     left_.dropped_bytes = left_.clean ? 0 : marks_of(h).drop_bytes;
@@ -246,7 +246,7 @@ status pool_file::find_doubts(const pool_header& h, const boot_identifier& boot)
 status pool_file::place(const pool_header& h, relocation wanted) {
     const bool left_elsewhere = h.open != 0 && (h.required_features & feature_relocated) != 0;
     left_.logged_base = left_elsewhere ? h.mapped_address : h.base_address;
-    // There recovery finds everything where the logs say.
+    // At that address recovery finds everything where the logs say.
     if (left_elsewhere && wanted != relocation::never && reserve_range(h.mapped_address, h) == 0) {
         base_ = reinterpret_cast<std::byte*>(h.mapped_address);
         return {};
@@ -401,8 +401,8 @@ status pool_file::map(std::uint64_t offset, std::uint64_t bytes) const {
         fmt::format("cannot map {} bytes at offset {}: {}", bytes, offset, error_text(failed)));
 }
 
-/// What a file is short of that is salvaged, to be written, it gets: this differs from (2). One
-/// that is read is mapped as far as it goes.
+/// A file that is too short gets the missing bytes if it is salvaged for writing: an exception to
+/// (2). A file opened for reading is mapped as far as it goes.
 status pool_file::map_all() {
     if (!present_bytes_) return map(0, size_bytes());
     const std::uint64_t there = round_up(*present_bytes_, page_bytes), end = size_bytes();
@@ -479,11 +479,11 @@ const os_file* pool_file::file_to_seal() const noexcept {
                : nullptr;
 }
 
-/// Says when what is closed is not where the next open looks for it.
+/// Closes; warns first if the next open would look for the file elsewhere.
 void pool_file::close_cleanly() noexcept try {
     if (const std::string lost = misplaced(); !lost.empty())
         say(severity::warning, fmt::format("{}: being closed: {}", path_, lost).c_str());
-    // Of a file that was cut nothing is vouched for, and its headers may be gone.
+    // For a file that was cut nothing is vouched for, and its headers may be gone.
     HF_ASSERT_SLOW(now_.marked_open);
     HF_ASSERT_SLOW(!asked_.read_only);
     if (!whole().ok()) return;
@@ -495,7 +495,7 @@ void pool_file::close_cleanly() noexcept try {
     } else if (!map_sync_ && !file_.sync().ok()) return;
     *header_ = closing_header();
     header_->sequence -= 1; // grows with the write
-    // A failure leaves one copy that says open, or none that says closed.
+    // A failure leaves a header copy that says 'open', or no copy that says 'closed'.
     if (write_headers().ok() && mode() == hf::mode::power) power_->remove_log();
 } catch (const std::bad_alloc&) { // it was about to say what failed
 }

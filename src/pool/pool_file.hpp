@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The file under a pool: what it must look like to be opened, how it is mapped, how it grows.
-// Knows nothing of what lies in the heap or in the log lanes.
+// The file under a pool: its checks when it is opened, its mapping, its growth. It is independent
+// of the contents of the heap and of the log lanes.
 //
 // (1) Both header copies carry a checksum and a sequence number; the valid copy with the higher
 //     number counts. They are written one after the other, the copy that counts last, each durable
-//     before the next: so one copy verifies at any time, however often a crash cuts this short.
+//     before the next. So one copy verifies at any time, however often a crash cuts this short.
 // (2) open() writes nothing: a refusal leaves the file byte-identical. mark_open() is the first
-//     write. (3) Every byte of every extent is allocated by the file system before the header names
-//     it, and from then on, but for chunks that the allocator knows to be free: give_back(),
+//     write.
+// (3) The file system allocates every byte of an extent before the header names the extent, and
+//     keeps it allocated. Exception: chunks that the allocator knows to be free: give_back(),
 //     take_back().
 // (4) Nothing read from the file is used as an offset, size or count before it is bounded.
 #pragma once
@@ -39,7 +40,7 @@
 
 namespace hf {
 
-/// What creation fixed for good (docs/format/pool.md).
+/// Properties that creation fixes for good (docs/format/pool.md).
 struct geometry {
     std::uint64_t max_bytes;    // growth limit of the whole file
     std::uint64_t chunk_bytes;  // allocator's chunk: 4 KiB in pools under 16 MiB, else 64 KiB
@@ -54,8 +55,8 @@ struct root_words {
     std::uint64_t root_bytes;       // its size, written before root_offset
     std::uint64_t migration_offset; // migration_record; 0: none
     std::uint64_t reserved[5];
-    /// By engine_slot(), where an engine keeps what it has in pools: its superblock, one chunk,
-    /// from pool start; 0: none yet.
+    /// By engine_slot(), the offset of an engine's superblock from pool start, one chunk; 0: none
+    /// yet.
     std::uint64_t anchors[engines_max];
 
     std::uint64_t& anchor(engine_bit of) noexcept { return anchors[engine_slot(of)]; }
@@ -67,10 +68,11 @@ struct root_words {
 };
 static_assert(sizeof(root_words) == 192 && std::is_trivially_copyable_v<root_words>);
 
-/// What a writer that lets others read (open_options::shared) tells them: at reader_words_offset, a
-/// line of its own. Of no use once the machine has been down: then there are no readers.
+/// Words for readers from a writer that lets others read (open_options::shared): at
+/// reader_words_offset, in a line of their own. Of no use once the machine has been down: then
+/// there are no readers.
 struct reader_words {
-    /// Every version committed up to here is in the file, where readers look. Only ever grows.
+    /// Every version committed up to here is in the file, where readers look. It only grows.
     std::uint64_t sequence;
     /// pool_header::generation of the writer that has recovered the pool.
     std::uint64_t ready;
@@ -79,8 +81,8 @@ struct reader_words {
 static_assert(sizeof(reader_words) == 64);
 inline constexpr std::uint64_t reader_words_offset = 8192 + 256;
 
-/// A block that root_words::migration_offset names while a pool is on its way to another layout,
-/// and until what that leaves to be done is done (open/migration.hpp).
+/// The block that root_words::migration_offset names while a pool is on its way to another layout,
+/// and until the remaining steps are done (open/migration.hpp).
 struct migration_record {
     std::uint64_t cursor; // the application's
     std::uint64_t
@@ -103,7 +105,7 @@ struct growth_bound {
     kind set_by;
 };
 
-/// What the log of mode power has got so far, in bytes and in waits for the disk.
+/// What the log of mode power has written so far, in bytes and in waits for the disk.
 struct written_to_log {
     std::uint64_t bytes = 0, waits = 0, checkpoints = 0;
 };
@@ -139,7 +141,7 @@ public:
     pool_file& operator=(const pool_file&) = delete;
     /// Unmaps and unlocks without marking the pool closed: what a crash leaves (tests).
     static void abandon(std::unique_ptr<pool_file> file);
-    /// abandon() of an open that has failed: a new pool goes, with its log.
+    /// abandon() for an open that has failed: removes a new pool, with its log.
     static void give_up(std::unique_ptr<pool_file> file);
 
     std::byte* base() const noexcept { return base_; }
@@ -147,7 +149,7 @@ public:
     bool relocated() const noexcept { return relocated_.has_value(); }
     /// The address of the byte at 'base()' in its canonical form.
     std::uint64_t canonical_base() const noexcept;
-    /// Where the open before this one mapped the pool, if it was not closed cleanly: the form of
+    /// The address where the last open mapped the pool, if it was not closed cleanly: the form of
     /// addresses that its logs hold as plain bytes.
     std::uint64_t logged_base() const noexcept { return left_.logged_base; }
     /// The pool's addresses as those bytes hold them.
@@ -155,7 +157,7 @@ public:
         return {left_.logged_base, reinterpret_cast<std::uint64_t>(base_), shape_.max_bytes,
                 &seen_.size_bytes};
     }
-    /// Nothing is pending any more: what is logged from now on has the form of this mapping.
+    /// Nothing is pending any more: later log records have the form of this mapping.
     status settle_place();
     /// End of the last extent.
     std::uint64_t size_bytes() const noexcept {
@@ -164,7 +166,7 @@ public:
     const geometry& shape() const noexcept { return shape_; }
     hf::medium medium() const noexcept { return medium_; }
     hf::domain domain() const noexcept { return medium_.domain(); }
-    /// What is read alone reaches no file.
+    /// A pool that is only read reaches no file.
     hf::mode mode() const noexcept { return asked_.read_only ? hf::mode::process : asked_.mode; }
     /// pmem mode without persistent memory, power mode without a disk.
     bool emulated() const noexcept {
@@ -173,12 +175,13 @@ public:
     }
     written_to_log logged() const noexcept;
     bool in_memory() const noexcept { return file_.in_memory(); }
-    /// Whether the parent of this process opened it, so that there is none of it here (forks.hpp).
+    /// Whether the parent of this process opened it, so that it does not exist here (forks.hpp).
     bool is_parents() const noexcept { return opener_.forked != forks::count() && !in_memory(); }
-    /// Lets what the pool has not grown to yet be read, as zeros: refs of a damaged structure may
-    /// lead there.
+    /// Makes the part that the pool has not grown to yet readable, as zeros: refs of a damaged
+    /// structure may lead there.
     void make_readable() const noexcept;
-    /// What has happened to the file's name since it was opened, for people; empty: it leads there.
+    /// What has happened to the file's name since it was opened, for people; empty: the name leads
+    /// there.
     std::string misplaced() const;
     /// ok, or truncated: somebody has made the file shorter than the pool.
     status whole() const;
@@ -196,9 +199,9 @@ public:
     /// The layout that the pool has, until end_migration() gives it this open's.
     std::string layout() const;
     std::uint64_t layout_hash() const noexcept;
-    /// Says in the header that the pool is under way, or no longer: it is there, or where it was,
-    /// and nothing has been stored to it. 2 ordering points; begin_migration() of a pool that is
-    /// under way: none.
+    /// Marks the migration in the header as under way, or as ended: the pool has arrived, or is
+    /// back, and nothing has been stored to it. 2 ordering points; begin_migration() of a pool that
+    /// is under way already: 0.
     status begin_migration();
     enum class migration_end : bool { where_it_was, there };
     status end_migration(migration_end how);
@@ -212,8 +215,8 @@ public:
     bool lets_read() const noexcept { return asked_.shared && !asked_.read_only; }
     /// Requires: one of both.
     reader_words* words_for_readers() const noexcept;
-    /// Maps what the file has become longer by. False when the pool goes on behind what is mapped:
-    /// there may be no memory, or no room (ulimit -v). Requires: reads_beside().
+    /// Maps the new part of the file. False if the pool goes on behind the mapped part: there may
+    /// be no memory, or no room (ulimit -v). Requires: reads_beside().
     [[nodiscard]] bool cover_growth() noexcept;
     /// True when creation made the file in this open.
     bool created() const noexcept { return now_.created; }
@@ -230,9 +233,9 @@ public:
         return {seen_.extents.data(), seen_.extent_count.load(std::memory_order_acquire)};
     }
     root_words* roots() const noexcept;
-    /// What both headers will say after the clean close: what a seal vouches for.
+    /// The contents of both headers after the clean close: what a seal vouches for.
     pool_header closing_header() const noexcept;
-    /// Where a seal may be written; null when the close will not be clean, or asks for none.
+    /// The file for a seal; null when the close will not be clean, or asks for no seal.
     const os_file* file_to_seal() const noexcept;
     /// The file; null of one in memory.
     const os_file* own_file() const noexcept { return in_memory() ? nullptr : &file_; }
@@ -243,10 +246,10 @@ public:
         return a - b < shape_.max_bytes;
     }
 
-    /// Lengthens the pool by 'heap_bytes' of chunks in one piece at least (more by the growth
+    /// Lengthens the pool by at least 'heap_bytes' of chunks in one piece (more by the growth
     /// policy: an eighth of the current size): in its last extent, or in another one behind its
-    /// tables. What comes in is allocated, mapped and named by both headers when it returns. 2
-    /// ordering points.
+    /// tables. On return the new part is allocated, mapped and named by both headers.
+    /// Ordering: 2 points.
     /// Errors:   pool_full ('until', or the disk), limit_reached (extent table), io_error,
     ///           poisoned; the pool stays usable and the file keeps its size.
     /// Threads:  the caller serialises.
@@ -313,7 +316,7 @@ private:
     void say_if_misplaced();
     void close_cleanly() noexcept;
 
-    /// What the open before this one has left, as the header says. After a clean close nothing is
+    /// The state that the last open has left, by the header. After a clean close nothing is
     /// missing, to rebuild, or in doubt.
     struct left_behind {
         bool clean = true;
@@ -321,16 +324,16 @@ private:
         std::uint32_t dropped_bytes = 0, to_rebuild = 0; // bits of engines
         std::uint64_t logged_base = 0; // logged_base(): of this mapping once nothing is pending
     };
-    /// What this open has come to. Once it is marked open, the generation is the header's, and not
-    /// 0.
+    /// The state of this open. Once it is marked open, the generation is the header's, and not 0.
     struct this_open {
         bool created = false;     // the file
         bool migrates = false;    // brings the pool to another layout
         bool marked_open = false; // mark_open succeeded; from then on the file may be written
         std::uint64_t generation = 0;
     };
-    /// What others see of the pool while it grows. An extent never moves, and the last alone
-    /// changes, its size: readers go by size_bytes, which is stored when all below it is mapped.
+    /// The pool's extents as other threads see them while it grows. An extent never moves, and only
+    /// the last one changes, its size: readers go by size_bytes, which is stored when all below it
+    /// is mapped.
     struct extents_seen {
         std::atomic<std::uint64_t> size_bytes{0};
         std::array<extent, extents_max> extents{};
@@ -344,7 +347,7 @@ private:
     /// Threads: the caller of grow(), give_back() and take_back() serialises.
     struct growth {
         // Why headers could not be written: a copy in the file may name space that this process
-        // does not use. What lies behind the last extent that it does use stays as it is.
+        // does not use. Everything behind the last extent that it does use stays as it is.
         status doubt;
         std::optional<refused_growth> refused; // the last one that found no space on the disk
         bool said_misplaced = false;
@@ -363,14 +366,14 @@ private:
 
     os_file file_;
     std::unique_ptr<power_files>
-        power_; // of mode power, and of what it has left; ends before file_ does
+        power_; // of mode power, or of a log that it has left; ends before file_ does
     const std::string path_;
     file_options asked_;
     opening_process opener_;
     std::vector<std::string> warnings_;
     left_behind left_;
     this_open now_;
-    // What both copies hold, or will hold after the next write.
+    // The contents of both copies now, or after the next write.
     std::unique_ptr<pool_header> header_;
     std::uint64_t counting_copy_ = 0; // offset of the copy whose content counts (1)
     geometry shape_{};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Goal: a pool comes back where it was, as large as it was, with the bytes it had, whether it was
-// closed or abandoned. Method: create, reopen, grow and abandon files on tmpfs and on a disk.
+// Goal: a pool is found again at its address, with its size and its bytes, whether it was closed or
+// abandoned. Method: create, reopen, grow and abandon files on tmpfs and on a disk.
 #include <pool/test_support.hpp>
 
 #include <cstring>

@@ -38,8 +38,8 @@ power::owner owner_of(const pool_header& h) noexcept {
     return whose;
 }
 
-/// Which pages of this process's memory may differ from the file they were mapped from, as far as
-/// the kernel tells; else all.
+/// The pages of this process's memory that may differ from the file they were mapped from, as far
+/// as the kernel reports them; else all.
 class own_pages {
 public:
     own_pages() noexcept : fd_(::open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC)) {}
@@ -131,12 +131,12 @@ void power_files::put_over(std::byte* base) const noexcept {
         std::memcpy(base + line.number * line_bytes, line.bytes, line_bytes);
 }
 
-/// What the disk has for a log, beside a pool that has all of its space.
+/// The disk's room for a log, beside a pool that has all of its space.
 std::uint64_t power_files::room_bytes(const pool_header& h) const noexcept {
     struct statfs disk{};
     struct stat pool{}, before{};
     if (::fstatfs(home_.descriptor(), &disk) != 0 || ::fstat(home_.descriptor(), &pool) != 0)
-        return ~std::uint64_t{0}; // then the log's allocation tells
+        return ~std::uint64_t{0}; // then the log's allocation shows it
     const auto bytes_of = [](const struct stat& file) {
         return static_cast<std::uint64_t>(file.st_blocks) * 512;
     };
@@ -159,8 +159,8 @@ void power_files::watch(std::byte* base, const pool_header& h) {
     log_.watch(base, sizes_);
 }
 
-/// ok where a log that is in the way holds nothing that anybody may look for: it served the pool's
-/// last open in mode power, which was closed, or an open that did not come to say so in the pool.
+/// ok if a log that is in the way holds nothing that anybody needs: it served the pool's last open
+/// in mode power, which was closed, or an open that never recorded itself in the pool.
 status power_files::is_void(const pool_header& h, const power::log_header& old,
                             std::uint64_t size_bytes) {
     if (old.salt == h.power_salt) return {};
@@ -197,7 +197,7 @@ status power_files::make_log(const pool_header& h) {
             old.segment_bytes == sizes_.segment_bytes &&
             old.batch_bytes_max == sizes_.batch_bytes_max)
             return {};
-        HF_ASSERT(!found_); // a log of other sizes is of use to nobody
+        HF_ASSERT(!found_); // a log of other sizes is useless
         ::unlink(path_.c_str());
         log_file_.emplace();
     }
@@ -207,8 +207,8 @@ status power_files::make_log(const pool_header& h) {
     named_ = false;
     log_file_->take_owner_or_say(
         home_.descriptor()); // the next open of the pool opens the log, too
-    // Written, and not only allocated: a first write there would have to tell the file system's
-    // journal, which a sync then waits for.
+    // Written, and not only allocated: otherwise the first write there would go through the file
+    // system's journal, and a sync waits for that.
     const std::vector<std::byte> zeros(1 << 20);
     const std::uint64_t bytes = power::file_bytes(sizes_);
     status ok = log_file_->allocate(0, bytes);
@@ -259,7 +259,7 @@ status power_files::bring_image_home(const std::byte* base, std::uint64_t first,
 
 /// By then the name may be another log's: the pool was renamed.
 void power_files::remove_log() noexcept {
-    if (log_.salt() == 0) return; // none was begun: what has the name is another's
+    if (log_.salt() == 0) return; // no log was begun: the name belongs to another file
     struct stat ours{}, named{};
     if (::fstat(log_file_->descriptor(), &ours) == 0 && ::lstat(path_.c_str(), &named) == 0 &&
         ours.st_dev == named.st_dev && ours.st_ino == named.st_ino)

@@ -29,11 +29,11 @@ public:
     /// Beside the file itself, whichever of its names is a link to it or leads through one.
     static std::string log_path_of(const std::string& pool_path);
 
-    /// Reads what an open that did not close has left; writes nothing.
+    /// Reads the log that an unclean end has left; writes nothing.
     ///
     /// Errors:   torn (missing, or not this open's), corrupt, truncated, wrong_version, in_use …
     status find(const pool_header& h, bool read_only);
-    /// Of what was found, and is not home.
+    /// The number of lines that were found and are not home.
     std::uint64_t found_lines() const noexcept;
     std::uint64_t found_batches() const noexcept;
     /// Puts the lines found over the image.
@@ -41,13 +41,13 @@ public:
     /// Takes what is stored to the image from here on.
     void watch(std::byte* base, const pool_header& h);
     /// Brings home what was found, and begins a log for open 'generation', whose header is durable
-    /// on return. That its name is, too, before the pool's header asks for it, is up to the caller,
-    /// who syncs the directory (2).
+    /// on return. The caller makes its name durable before the pool's header asks for it, and syncs
+    /// the directory (2).
     ///
     /// Errors:   exists (another file has the log's name), pool_full, io_error …
     status start(const pool_header& h, std::uint64_t generation);
-    /// Brings home all of the image that differs, [first, end) of it. What the log holds is durable
-    /// before.
+    /// Brings home every difference of the image, [first, end) of it. The contents of the log are
+    /// durable before.
     status bring_image_home(const std::byte* base, std::uint64_t first, std::uint64_t end);
     /// The pool is closed, or gone: nobody needs the log any more. Another log that has its name by
     /// now is left alone.

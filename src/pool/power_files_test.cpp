@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Goal: a pool in mode power finds its own log and no other, whatever its names are, and leaves
-//           nothing behind when
-// it cannot be made. Method: pools on tmpfs, copied, linked, and left open.
+// nothing behind when it cannot be made. Method: pools on tmpfs, copied, linked, and left open.
 #include <pool/test_support.hpp>
 
 #include <atomic>
@@ -12,7 +11,8 @@
 #include <filesystem>
 #include <thread>
 
-// A disk that has lost what was written: the kernel tells the first that asks, and nobody else.
+// A disk that has lost what was written: the kernel reports it to the first caller that asks, and
+// to no other.
 namespace {
 enum class disk : int { whole, failing, asked };
 std::atomic<disk> its_disk{disk::whole};
@@ -109,7 +109,7 @@ TEST_F(PowerPool, WritesOverNoLogThatACopyNeeds) {
     EXPECT_EQ(word_in(b), 2U);
 }
 
-// What a kill leaves between the pool's last write and the end of its log.
+// The state after a kill between the pool's last write and the end of its log.
 TEST_F(PowerPool, TakesTheLogThatItsLastCloseHasLeft) {
     leave_open(path, 4);
     std::filesystem::create_hard_link(path + "-power", directory + "/log");
@@ -188,7 +188,7 @@ TEST_F(PowerPool, ClosingElsewhereRemovesItsOwnLogAlone) {
     EXPECT_FALSE(std::filesystem::exists(directory + "/pool.hf-power"));
 }
 
-// A checkpoint's sync and a growth's, or two of the log: none may be told that all is well.
+// A checkpoint's sync and a growth's, or two of the log: no thread may learn that all is well.
 TEST_F(PowerPool, NoThreadIsToldOfASyncBesideOneThatFailed) {
     auto file = os_file::create_new(path);
     ASSERT_TRUE(file) << file.error().what();

@@ -18,7 +18,7 @@ namespace {
 using namespace hf;
 using namespace hf::test;
 
-/// What a refusal says of a process of this test that has the pool.
+/// The part of a refusal that names a process of this test which has the pool.
 std::string named(pid_t process) {
     return "open in process " + std::to_string(process) + " (pool_test)";
 }
@@ -283,7 +283,7 @@ TEST_F(PoolFile, SecondOpenerInAnotherProcessIsRefused) {
     EXPECT_TRUE(in_child([&] { return open_good() != nullptr; }));
 }
 
-/// Whoever looks for the one that has the pool comes upon descriptors that go meanwhile.
+/// The search for the process that has the pool meets descriptors that go meanwhile.
 TEST_F(PoolFile, SecondOpenerIsRefusedWhileOthersComeAndGo) {
     make_pool();
     options.read_only = true; // no writer: everybody is looked at
@@ -410,7 +410,7 @@ TEST_F(PoolFile, BadOptionsAreRefusedAndCreateNothing) {
     EXPECT_EQ(fingerprint(path), "missing");
 }
 
-/// Every mutation opens or is refused. What opens has extents whose every page can be read.
+/// Every mutation opens or is refused. In a pool that opens, every page of the extents can be read.
 TEST_F(PoolFile, MutatedHeadersOpenOrAreRefusedAndNeverFault) {
     make_pool_left_open();
     const std::string whole = contents(path);

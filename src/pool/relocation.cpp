@@ -47,8 +47,8 @@ std::uint64_t word_at(const std::byte* from) noexcept {
           static_cast<unsigned long long>(offset), in.name(), what);
 }
 
-/// Whether a whole word among the bytes at 'from' that stand, or will stand, at 'address' is in
-/// [low, low + bytes_behind]: pointers are aligned.
+/// Whether a whole word among the bytes at 'from', which are or will be at 'address', is in [low,
+/// low + bytes_behind]: pointers are aligned.
 bool any_word_in(const void* address, const void* from, std::uint64_t bytes, std::uint64_t low,
                  std::uint64_t bytes_behind) noexcept {
     bool found = false; // no exit from the loop: next to no copy holds one

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Memory in which pointers have another form than where they are followed: pools mapped elsewhere
-// than at their canonical address, and their logs. What relocatable code asks about it
-// (holdfast/abi/relocate_abi.h).  docs/internals/relocation.md
+// Memory in which pointers have another form than the one in which they can be followed: pools
+// mapped elsewhere than at their canonical address, and their logs. It answers the questions of
+// relocatable code (holdfast/abi/relocate_abi.h).  docs/internals/relocation.md
 #pragma once
 
 #include <holdfast/abi/relocate_abi.h>
@@ -14,7 +14,7 @@
 
 namespace hf {
 
-/// Addresses of a pool in two forms: as they stand in some memory, and as they are followed now.
+/// Addresses of a pool in two forms: as stored in some memory, and as they are followed now.
 struct address_forms {
     std::uint64_t stored_base;   // of the pool, in the one
     std::uint64_t followed_base; // in the other
@@ -67,7 +67,7 @@ private:
     std::optional<translated_range> range_;
 };
 
-/// Whether one of the bytes may begin an address in [base, base + max_bytes], wherever it stands.
+/// Whether one of the bytes may begin an address in [base, base + max_bytes], at any alignment.
 bool holds_address(const std::byte* bytes, std::uint64_t count, std::uint64_t base,
                    std::uint64_t max_bytes) noexcept;
 

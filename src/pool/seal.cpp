@@ -13,8 +13,8 @@ constexpr std::size_t buffer_bytes = 256 << 10;
 } // namespace
 
 struct seal_writer::body {
-    XXH3_state_t hash{};    // the reset reads what was there: it may not be indeterminate
-    std::uint64_t next = 0; // where in the file the buffer goes
+    XXH3_state_t hash{};    // the reset reads the old contents: they may not be indeterminate
+    std::uint64_t next = 0; // the buffer's offset in the file
     std::size_t used = 0;
     std::byte buffer[buffer_bytes];
 };
@@ -25,7 +25,7 @@ seal_writer::seal_writer(const os_file& file, std::uint64_t at)
     if (failed_) return;
     XXH3_64bits_reset_withSeed(&body_->hash, seal_magic);
     body_->next = at + sizeof(seal_head);
-    // An older seal goes first: its head must not stand before a body that is not its own.
+    // Removes an older seal first: its head must not stand before another body.
     if (const auto present = file.size_bytes(); present && *present > at)
         failed_ = file.truncate(at) != 0;
 }

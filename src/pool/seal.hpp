@@ -10,7 +10,7 @@
 //     which ends the seal's life.
 // (2) It is written and durable before that header is: no crash leaves a clean pool with half a
 //     seal that counts. Without room for it the pool is closed all the same, unsealed.
-// (3) It is never mapped, and lies where growth cuts off what a crash may have left.
+// (3) It is never mapped, and is where growth cuts off the rest of a crash.
 // (4) Everything in it is bounded before it is used; head and body have checksums of their own, so
 //     that the head's copy of the header helps even when the body is damaged.
 #pragma once
@@ -71,8 +71,8 @@ public:
 
     void add_lane(std::uint64_t committed);
     void add_block(const sealed_block& block);
-    /// Writes the head and makes the seal durable. False when there was no room for it:
-    /// then what stood there before is gone, too. 'content_checksum': seal_head's, or 0.
+    /// Writes the head and makes the seal durable. False if there was no room for it: then the
+    /// earlier bytes there are gone, too. 'content_checksum': seal_head's, or 0.
     bool finish(const pool_header& closing, const root_words& roots,
                 std::uint64_t content_checksum = 0);
 
@@ -89,7 +89,7 @@ private:
 };
 
 enum class seal_state : std::uint8_t {
-    absent,  // nothing there that says it is a seal
+    absent,  // nothing there claims to be a seal
     stale,   // of another generation of the pool
     damaged, // a checksum or a count does not hold
     intact
@@ -108,7 +108,7 @@ struct seal_found {
     sealed_block block(std::uint64_t i) const noexcept;
 };
 
-/// Judges what stands in 'file' from 'at' on as a seal of 'header'. Without 'body', the body's
+/// Judges the bytes of 'file' from 'at' on as a seal of 'header'. Without 'body', the body's
 /// checksum is not computed. Pure; 'file' may hold anything.
 seal_found find_seal(std::span<const std::byte> file, std::uint64_t at, const pool_header& header,
                      bool body);

@@ -2,7 +2,7 @@
 //
 // Goal: a full or read-only file system gives a clear error, never SIGBUS, and leaves a usable
 // pool. Method: mount small file systems in a mount namespace of our own, which needs root or user
-// namespaces; HOLDFAST_SKIP_MOUNT_TESTS=1 skips these tests where neither is to be had.
+// namespaces. HOLDFAST_SKIP_MOUNT_TESTS=1 skips these tests without either.
 #include <pool/test_support.hpp>
 
 #include <cerrno>

@@ -83,7 +83,7 @@ inline void write_file(const std::string& path, const std::string& bytes) {
     std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
 }
 
-/// Bytes, size, permissions and time of change of a file; of other things, what they are.
+/// Bytes, size, permissions and time of change of a file; for anything else, its type.
 inline std::string fingerprint(const std::string& path) {
     struct stat about{};
     if (::lstat(path.c_str(), &about) != 0) return "missing";

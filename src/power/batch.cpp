@@ -59,7 +59,7 @@ void batch::start(std::uint64_t sequence) noexcept {
     resize_places(far_larger ? places / 2 : places);
 }
 
-/// Of the line, or the free one that it is to have.
+/// The index place of the line, or the free place for it.
 std::uint64_t batch::place_of(std::uint64_t line) const noexcept {
     // Lines that follow each other mostly come together: their places do, too. So that those of two
     // groups that meet do not all have to pass each other, the next place to look at is one of

@@ -3,10 +3,9 @@
 // Lines on their way into the log: each once, as it was taken last. A batch is in the log whole or
 // not at all, so an older version of a line would never be seen.
 //
-// Blocks of a long batch that are full may be written before it is sealed, so that the device works
-// while the rest comes together. Without its head, which is written last, they are what is left of
-// a write that a failure has torn. A line that comes again there makes its block one to write
-// again.
+// Full blocks of a long batch may be written before it is sealed, so that the device works while
+// the rest comes together. The head is written last. Without it such blocks look like a write that
+// a failure has torn. A line that comes again in such a block makes the block one to write again.
 #pragma once
 
 #include <power/format.hpp>
@@ -27,23 +26,23 @@ public:
     void start(std::uint64_t sequence) noexcept;
     std::uint64_t sequence() const noexcept { return sequence_; }
     bool empty() const noexcept { return lines_ == 0; }
-    /// Of the batch, in the file.
+    /// Size of the batch in the file.
     std::uint64_t bytes() const noexcept { return batch_bytes(lines_); }
     /// Takes the line as it is now, into the place of an older version; false, and nothing is
     /// taken: full.
     bool take(std::uint64_t line, const std::byte* from) noexcept;
-    /// Part of the batch in the file, and where it stands in it.
+    /// Part of the batch in the file, and its place there.
     struct part {
         std::uint64_t at;
         std::span<const std::byte> bytes;
     };
     /// Full blocks that no call has returned before; empty while they are fewer than 'bytes_min'
-    /// bytes. They are to be written before anything more is taken.
+    /// bytes. The caller writes them before anything more is taken.
     part early(std::uint64_t bytes_min) noexcept;
     /// Completes it: nothing more is taken.
     void seal(std::uint64_t salt) noexcept;
-    /// Of a sealed batch: the first part at or behind 'from' that is not written as it is; empty:
-    /// there is none.
+    /// For a sealed batch: the first part at or behind 'from' that the file does not have yet;
+    /// empty if the file has all.
     part to_write(std::uint64_t from) const noexcept;
 
 private:
@@ -57,11 +56,11 @@ private:
     std::uint64_t lines_max_, lines_ = 0, sequence_ = 0;
     std::uint64_t early_end_ = 0; // blocks from the second to here were written early
     std::vector<bool> stale_;     // of those: it has changed since
-    std::unique_ptr<std::byte, free_bytes> bytes_; // as in the file, but for the numbers
+    std::unique_ptr<std::byte, free_bytes> bytes_; // as in the file, except the numbers
     std::unique_ptr<std::uint64_t[]> numbers_;
-    // Where each line is: open addressing, at most half full. It is as small as this batch allows,
-    // as a table that does not fit beside all else in a processor's cache takes longer than the
-    // lines do.
+    // The place of each line: open addressing, at most half full. It is as small as this batch
+    // allows: a table that does not fit into a processor's cache beside everything else takes
+    // longer than the lines do.
     std::unique_ptr<index[]> places_;
     std::uint64_t places_mask_ = 0;
 };

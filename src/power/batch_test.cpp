@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Goal: a batch has each line once, as it was taken last, whatever lines come together. Method:
-//           drawn lines, beside a
-// map; patterns that crowd one part of the table of places.
+// drawn lines, beside a map; patterns that crowd one part of the table of places.
 #include <power/batch.hpp>
 #include <power/found_log.hpp>
 
@@ -73,7 +72,7 @@ TEST(Batch, LinesInARow) {
     std::uint64_t next = 0;
     ASSERT_NO_FATAL_FAILURE(compare(64 * block_bytes, 20000, [&] { return next++; }));
 }
-// Of each group of neighbours only one.
+// Takes only one line of each group of neighbours.
 TEST(Batch, LinesFarApart) {
     std::uint64_t next = 0;
     ASSERT_NO_FATAL_FAILURE(compare(64 * block_bytes, 20000, [&] { return 8 * next++; }));

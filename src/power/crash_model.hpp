@@ -3,9 +3,9 @@
 // A block device that fails, for tests: every write and sync is recorded, and at any point what the
 // device may hold is enumerated.
 //
-// (1) What a file's last sync covered is there. Of each sector written since, any of the versions
-//     may be, whatever is of the others: sectors are neither ordered nor whole writes.
-// (2) A sector is old or new, never a mixture. Its size is the test's: 512 bytes, or 4096.
+// (1) The bytes that a file's last sync covered are there. Each sector written since may have any
+//     of its versions, independently of the others: sectors are neither ordered nor whole writes.
+// (2) A sector is old or new, never a mixture. The test decides its size: 512 bytes, or 4096.
 #pragma once
 
 #include <power/block_file.hpp>
@@ -19,12 +19,12 @@ namespace hf::power::test {
 
 using bytes = std::vector<std::byte>;
 
-/// What the device did, in order, and how much had been promised and said when it was asked to.
 /// What a pool's header says of its log.
 struct known_log {
     std::uint64_t generation = 0, salt = 0;
 };
 
+/// One request to the device, in their order, and how much had been promised and reported by then.
 struct device_event {
     enum kind : std::uint8_t { write, sync, header } what;
     std::size_t file;

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Goal: whatever a block device holds after a failure, the pool is one of the states that fences
-//           have named,
-// and none older than what was promised; and so it is after the next failure, in recovery or after
-// it.
+// Goal: after a failure of a block device, whatever it then holds, the pool has one of the states
+// at a fence, and none older than the last state promised as durable. The same holds after the next
+// failure, in recovery or after it.
 // Method: a small image, stores and fences by chance, on the model of crash_model.hpp.
 #include "crash_model.hpp"
 #include <base/checksum.hpp>
@@ -106,7 +105,7 @@ std::vector<bytes> new_files() {
     return {bytes(file_bytes(log::sized_for(sizes_for))), bytes(pool_bytes)};
 }
 
-/// What the next open would find. Adds a failure where it would find nothing.
+/// The state that the next open would find. Adds a failure if it would find nothing.
 bytes recovered(recorded_device& device, const known_log& known, bool brings_home = false) {
     device_file log(device, log_file);
     auto found = found_log::read("log", log, device.files[log_file].size(), owner_of(known));
@@ -176,8 +175,8 @@ TEST_P(Crash, EveryStateIsOneThatAFenceHasNamed) {
         device.files = before;
         run first(device, before[home_file].data(), {}, seed);
         ASSERT_TRUE(first.started);
-        // Of few lines, so that a batch is a block; past the end of both segments, and round again.
-        // Of sectors as long as a block and a page there are fewer states at each moment.
+        // With few lines, so that a batch is a block, past the end of both segments, and round
+        // again. With sectors as long as a block and a page there are fewer states at each moment.
         const bool long_sectors = GetParam() == block_bytes;
         for (int n = 0; n < (long_sectors ? 200 : 60); ++n) ASSERT_TRUE(first.step(5));
         explore(before, {}, device, first.states, GetParam(), long_sectors ? 151 : 997, sum);

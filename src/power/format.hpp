@@ -17,8 +17,8 @@ namespace hf::power {
 inline constexpr std::uint64_t log_magic = 0x474f4c5245574f50ULL;   // "POWERLOG" in the file
 inline constexpr std::uint64_t batch_magic = 0x4843544142524550ULL; // "PERBATCH"
 inline constexpr std::uint32_t log_version = 1;
-/// Batches begin at multiples of it: what is durable shares no sector with what is still to be
-/// written.
+/// Batches begin at multiples of it: durable bytes share no sector with bytes that are still to
+/// come.
 inline constexpr std::uint64_t block_bytes = 4096;
 inline constexpr std::uint64_t header_copies = 2;
 inline constexpr std::uint64_t segment_count = 2;
@@ -49,7 +49,7 @@ inline std::uint64_t header_checksum(const log_header& h) noexcept {
     return checksum(&h, offsetof(log_header, checksum), log_magic);
 }
 
-/// What a log of this header occupies.
+/// The size of a log with this header.
 inline std::uint64_t file_bytes(const log_header& h) noexcept {
     return segments_offset + segment_count * h.segment_bytes;
 }

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A log that an open before this one has left: what it holds that the pool's file may not.
+// A log that an earlier open has left: lines that the pool's file may not have.
 //
 // (1) Batches of one salt follow each other by number, without a gap, through a segment and from
-//     one segment to the other. The first that does not verify ends the log: it was being written,
-//     and nobody was promised anything of it. A batch behind the end cannot be: each was durable
-//     before the next was written. One that is there, or a gap, is damage, and is refused.
-// (2) A segment is written over only when the header says that the pool's file has it.
+//     one segment to the other. The first batch that does not verify ends the log: it was being
+//     written, and nothing of it was promised. A batch behind the end is impossible, because each
+//     was durable before the next was written. If there is one, or a gap, that is damage, and is
+//     refused.
+// (2) A segment is overwritten only when the header says that the pool's file has it.
 // (3) Nothing that is read is used as an offset, size or count before it is bounded.
 #pragma once
 
@@ -27,16 +28,16 @@ struct logged_line {
     const std::byte* bytes;
 };
 
-/// Whose log, and which numbers its lines may have.
+/// The pool of a log, and the numbers that its lines may have.
 struct owner {
     std::uint8_t uuid[16];
     std::uint64_t generation;
-    std::uint64_t salt; // of the last log that the pool knows of
+    std::uint64_t salt; // of the newest log that the pool's header names
     std::uint64_t first_line, end_line;
 };
 
 enum class header_state : std::uint8_t { valid, damaged, foreign };
-/// Reads both copies, and keeps the one that counts. 'foreign': this is no log.
+/// Reads both copies, and keeps the one that counts. 'foreign': the file is not a log.
 result<header_state> read_header(const block_file& file, log_header& out);
 /// Empty when the numbers are in their bounds; else which is not.
 std::string numbers_wrong(const log_header& h, std::uint64_t size_bytes);
@@ -54,7 +55,7 @@ public:
     const log_header& header() const noexcept { return header_; }
     /// In the order in which they were logged.
     const std::vector<logged_line>& lines() const noexcept { return lines_; }
-    /// Of the newest batch; what 'applied' may become.
+    /// The number of the newest batch; the largest possible 'applied'.
     std::uint64_t last() const noexcept { return last_; }
 
 private:
@@ -72,7 +73,7 @@ private:
     std::uint64_t last_ = 0;
 };
 
-/// The batch at the beginning of 'room', or nothing where none verifies.
+/// The batch at the beginning of 'room'; nothing if none verifies.
 std::optional<batch_head> verified(const std::byte* at, std::uint64_t room,
                                    const log_header& of) noexcept;
 /// Calls 'visit' for each line of a verified batch.

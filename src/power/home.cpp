@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::uint64_t page_bytes = 4096, page_lines = page_bytes / line_bytes;
 constexpr std::size_t run_bytes_max = 256 << 10;
-/// A piece. A sync of the log that comes meanwhile waits for about so much.
+/// Bytes of a piece. A sync of the log that comes meanwhile waits for about so much.
 constexpr std::uint64_t unsynced_bytes_max = 4 << 20;
 
 constexpr unsigned digit_bits = 11;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The pool's file, home of the lines that the log holds: a checkpoint brings them there, and so
-// does recovery. Lines are written whole, so doing it again changes nothing, and what a failure
-// leaves of it is cured by doing it again.
+// The pool's file, home of the lines that the log holds: a checkpoint brings them there, and
+// recovery does the same. Lines are written whole, so repeating it changes nothing, and repairs
+// what a failure leaves.
 //
-// A page with a line to bring is written whole, with what home has around its lines: a few long
-// writes in place of one for each line, and the kernel need not read a page to change a part of it.
-// Nobody else may write to such a page meanwhile: the pool's headers, which others write, are in
-// pages of their own.
+// A page with a line to bring home is written whole, with the bytes that home has around its lines:
+// a few long writes instead of one for each line, and the kernel need not read a page to change a
+// part of it. Nobody else may write to such a page meanwhile: the pool's headers, which others
+// write, are in pages of their own.
 #pragma once
 
 #include <power/block_file.hpp>
@@ -18,7 +18,7 @@
 
 namespace hf::power {
 
-/// What bringing lines home takes of memory, kept from one time to the next.
+/// The memory that bringing lines home takes, kept from one time to the next.
 class way_home {
 public:
     /// Called before the first and behind each of so many pieces: how many are durable.

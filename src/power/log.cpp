@@ -18,16 +18,16 @@ namespace hf::power {
 namespace {
 
 constexpr std::size_t ranges_max = 128;
-/// Of the longest batch: so much is worth a write of its own. Shorter batches, of most sections and
-/// groups, are one.
+/// A part of the longest batch that is worth a write of its own. Shorter batches, those of most
+/// sections and groups, are one write.
 constexpr std::uint64_t early_part = 8;
-/// Of a segment: how far it may be ahead of the other one's way home at the beginning; at the end
-/// not at all. As much of that way stands for its first piece, as long as reading, checking and
-/// sorting have not told how many there are.
+/// How far a segment may be ahead of the other one's way home at the beginning, as a part of the
+/// segment; at the end it may not be ahead at all. The first piece of that way counts as so much,
+/// until reading, checking and sorting show how many pieces there are.
 constexpr double ahead_max = 0.25;
 std::atomic<std::uint64_t> instances{0};
 
-// For lines that a thread noted in another log than the one it comes to now.
+// For lines that a thread has noted in another log than its present one.
 std::mutex logs_lock;
 std::vector<log*>& logs() { // never destroyed: pools may outlive static destructors
     static auto* all = new std::vector<log*>;
@@ -52,7 +52,7 @@ struct log::noted_lines {
     range ranges[ranges_max];
 };
 
-/// Null where there is no memory for it.
+/// Null if there is no memory for it.
 log::noted_lines* log::mine() noexcept try {
     return &of_thread<noted_lines>::get();
 } catch (const std::bad_alloc&) {
@@ -118,7 +118,7 @@ status log::start(block_file& file, block_file& home, const log_header& header, 
     header_.version = log_version;
     header_.header_bytes = sizeof header_;
     header_.applied = 0;
-    // Zero stands for no log.
+    // Zero means no log.
     for (ssize_t got = 0; got != sizeof header_.salt || header_.salt == 0;) {
         got = ::getrandom(&header_.salt, sizeof header_.salt, 0);
         if (got < 0 && errno != EINTR)
@@ -133,7 +133,7 @@ status log::start(block_file& file, block_file& home, const log_header& header, 
     if (!own_thread) return {};
     try {
         thread_ = std::thread([this] { run_checkpoints(); });
-    } catch (const std::system_error&) { // there may be no more: who needs the room makes it
+    } catch (const std::system_error&) { // no more threads: the caller that needs the room makes it
     }
     return {};
 }
@@ -184,8 +184,8 @@ void log::take_noted(noted_lines& noted) noexcept {
 
 /// Writes full blocks of the open batch, where enough have come together. Requires: lock_ held.
 void log::write_early() {
-    // Where the batch will be is known when the one before it is written, and room for its longest
-    // form left.
+    // The batch's place is known only when the one before it has been written, and only if room is
+    // left for its longest form.
     if (file_ == nullptr || writing_ || !failed_.ok() ||
         next_in_segment_ + header_.batch_bytes_max > header_.segment_bytes)
         return;
@@ -204,8 +204,8 @@ std::uint64_t log::next_offset() const noexcept {
     return segments_offset + segment_ * header_.segment_bytes + next_in_segment_;
 }
 
-/// Takes lines [first, end), in more than one batch where one has no room for them: what is flushed
-/// and not yet fenced may survive in part. Requires: lock_ held.
+/// Takes lines [first, end), in more than one batch if one has no room for them: lines that are
+/// flushed and not yet fenced may survive in part. Requires: lock_ held.
 void log::take(std::uintptr_t first, std::uintptr_t end, std::unique_lock<std::mutex>& held) {
     const auto base = reinterpret_cast<std::uintptr_t>(base_);
     HF_ASSERT_SLOW(first >= base);
@@ -224,7 +224,7 @@ void log::order() noexcept {
     if (noted != nullptr && noted->instance == instance_ && noted->count != 0) take_noted(*noted);
 }
 
-/// Requires: lock_ held, as it is again on return, and nobody writes.
+/// Requires: nobody writes; lock_ held, as it is again on return.
 void log::write_open(std::unique_lock<std::mutex>& held) {
     HF_ASSERT_SLOW(!writing_ && !open_->empty());
     writing_ = true;
@@ -284,8 +284,8 @@ status log::next_segment() {
     return done;
 }
 
-/// Where segments fill faster than they are brought home somebody has to wait: every batch a
-/// little, not one of many for all of a segment.
+/// If segments fill faster than they are brought home, somebody has to wait: every batch a little,
+/// not one of many for all of a segment.
 void log::keep_pace() {
     const double full =
         static_cast<double>(next_in_segment_) / static_cast<double>(header_.segment_bytes);
@@ -326,7 +326,7 @@ status log::bring_segment_home(unsigned segment, std::uint64_t bytes, std::uint6
     lines.clear();
     for (std::uint64_t at = 0; at < bytes;) {
         const auto head = verified(content + at, bytes - at, header_);
-        if (!head) // the device has lost what it had written
+        if (!head) // the device has lost its own writes
             return {errc::corrupt,
                     fmt::format("{}: corrupt: a batch of the log does not verify", name_)};
         for_each_line(content + at, *head, [&](const logged_line& line) { lines.push_back(line); });

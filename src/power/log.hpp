@@ -4,19 +4,18 @@
 //
 // (1) order() takes lines under one lock, so batches are in the order of line_log (1); a batch is
 //     in the log whole or not at all.
-// (2) One thread at a time writes: the open batch becomes the written one, and everybody else's
-//     lines go to the next. It is durable before another is written, and nobody is promised more
-//     than is durable. Full blocks of the open batch may be written while it grows, where it will
-//     be: without its head they are as torn as a failure in its write would leave them.
-// (3) A segment that is full is brought home, by a thread of the log's own, while the other one is
-//     written: home is durable before the header says so, and the header before the segment is
-//     written over. Until it is, who needs it waits.
-// (4) After an error nothing is written and nothing promised any more: a write that failed, and a
-//     sync that failed above all, may have left anything. The next open finds what it finds.
+// (2) One thread at a time writes: the open batch becomes the written one, and other threads' lines
+//     go to the next. It is durable before another is written, and no caller is promised more than
+//     is durable. Full blocks of the open batch may be written while it grows, at their final
+//     place: without its head they are as torn as after a failure in its write.
+// (3) A thread of the log's own brings a full segment home, while the other one is written: home is
+//     durable before the header says so, and the header before the segment is overwritten. Until
+//     then a thread that needs the segment waits.
+// (4) After an error nothing is written and nothing promised any more: a failed write, and above
+//     all a failed sync, may have left anything. The next open judges what it finds.
 //
 // Source: SIMPO §3 for the log between memory and storage. Differs: lines, not operations; and one
-//           copy at home,
-// since a line that a failure tears there is whole in the log.
+//         copy at home, since a line that a failure tears there is whole in the log.
 #pragma once
 
 #include <persist/line_log.hpp>
@@ -35,7 +34,7 @@
 
 namespace hf::power {
 
-/// What the log has done since it was opened.
+/// The log's work since it was opened.
 struct log_counts {
     std::uint64_t batches = 0;        // each one write and one sync
     std::uint64_t batch_bytes = 0;    // written to the log
@@ -56,24 +55,24 @@ public:
     static log_header sized_for(std::uint64_t pool_bytes) noexcept;
     /// Requires, before any line is taken: the pool's image, which begins at a multiple of a line.
     void watch(const std::byte* base, const log_header& sizes);
-    /// Begins a new log in a file that has file_bytes(header) bytes: its header is durable when it
-    /// returns, and whatever the file held before is void. 'header': uuid, generation, sizes, and
-    /// the writes of the last header there. Requires: what the last log held is durable at home.
-    /// 'own_thread': checkpoints are made beside; without, by whoever needs the room (the crash
-    /// model).
+    /// Begins a new log in a file of file_bytes(header) bytes. On return its header is durable, and
+    /// whatever the file held before is void. 'header': uuid, generation, sizes, and the writes of
+    /// the last header there. Requires: the contents of the last log are durable at home.
+    /// 'own_thread': a thread of its own makes checkpoints; otherwise the caller that needs the
+    /// room makes them (the crash model).
     status start(block_file& file, block_file& home, const log_header& header, bool own_thread);
 
     void note(const void* address, std::size_t bytes) noexcept override;
     void order() noexcept override;
     void wait() noexcept override;
-    /// wait(), for who can say what failed.
+    /// wait(), for a caller that can report a failure.
     status make_durable();
     /// Everything that was ordered is durable, and the log's thread has ended. No line is taken any
     /// more.
     status finish();
     log_counts counts() const;
-    /// Around fork(), of all logs; the child has no part in them: what its thread has noted there
-    /// is the parent's to take.
+    /// Around fork(), for all logs. The child cannot use them: its thread's notes there belong to
+    /// the parent.
     static void hold_all() noexcept;
     static void release_all() noexcept;
     static void forget_inherited() noexcept;
@@ -112,7 +111,7 @@ private:
     log_counts counts_;
     std::atomic<std::uint64_t> checkpoints_{0}, waits_for_room_{0}, home_bytes_{0};
 
-    // Of the thread that writes; while none does, of the lock's holder.
+    // For the thread that writes; while none writes, for the lock's holder.
     unsigned segment_ = 0;
     std::uint64_t next_in_segment_ = 0;
     std::uint64_t last_in_segment_ = 0; // number of its last batch
@@ -130,7 +129,8 @@ private:
     status checkpoint_failed_;
     std::thread thread_;
 
-    // Of whoever makes a checkpoint; kept, as fresh memory for each costs more than its use.
+    // For the thread that makes a checkpoint; kept, because fresh memory for each costs more than
+    // its use.
     struct {
         std::unique_ptr<std::byte[]> content;
         std::vector<logged_line> lines;

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Goal: a log that is cut, foreign, of another version or hostile is refused with what was expected
-//           and what
-// was found; and threads share the waits for the disk. Method: a log written to memory, changed,
-// and read.
+// and what was found; and threads share the waits for the disk. Method: a log written to memory,
+// changed, and read.
 #include "crash_model.hpp"
 #include <persist/line_log.hpp>
 #include <power/found_log.hpp>
@@ -58,7 +57,7 @@ protected:
         return found_log::read("p.hf-power", device_file(device, 0), device.files[0].size(),
                                owner_at(generation, generation == 5 ? header.salt : 44));
     }
-    /// What read() says of it; the code in front.
+    /// What read() says about it, beginning with the code.
     std::string refused(std::uint64_t generation = 5) {
         const auto found = read(generation);
         if (!found) return found.error().what();
@@ -142,7 +141,7 @@ TEST_F(PowerLog, RefusesAnotherVersionPoolOrOpen) {
     EXPECT_EQ(
         refused(6),
         "p.hf-power: torn: the log is another open's: expected that of open 6, found that of 5");
-    // The next open's log, of which the pool does not know yet, is empty.
+    // The next open's log, which the pool's header does not name yet, is empty.
     EXPECT_EQ(refused(4),
               "p.hf-power: torn: the log is that of open 5, and the pool knows only of open 4");
 }
@@ -227,7 +226,7 @@ private:
     block_file* of_;
 };
 
-/// Whose syncs take their time.
+/// A file with slow syncs.
 class slow_file final : public passed_on {
 public:
     using passed_on::passed_on;
@@ -329,8 +328,8 @@ protected:
     power::log log{"log"};
 };
 
-// Blocks that were written while their batch grew hold what was ordered last, in this batch and
-// those that follow, of other lengths and in other segments.
+// Blocks that were written while their batch grew hold the last order() of each line, in this batch
+// and those that follow, of other lengths and in other segments.
 TEST_F(PowerBatch, IsWholeThoughPartsOfItWereWrittenBefore) {
     // Lines of the second length fill two blocks, and their numbers lie in a third.
     const std::uint64_t lengths[] = {198, 198, 127, 127};
@@ -357,7 +356,7 @@ TEST_F(PowerBatch, IsWholeThoughPartsOfItWereWrittenBefore) {
     EXPECT_GT(log.counts().checkpoints, 2U);
 }
 
-// An error that passes: what it has taken is in no later write.
+// An error that passes: the lines that it has taken are in no later write.
 TEST_F(PowerBatch, IsNoneWhereAWriteOfItsPartsHasFailed) {
     device.fails_at = device.events.size();
     order(198, 1);
@@ -396,7 +395,7 @@ TEST(PowerHome, WritesPagesWholeAndOfEachLineTheLast) {
     EXPECT_EQ(device.files[0], wanted);
 }
 
-/// Whose syncs end when they may.
+/// A file whose syncs end only when the test lets them.
 class gated_file final : public passed_on {
 public:
     using passed_on::passed_on;
@@ -418,8 +417,8 @@ private:
     std::size_t permitted_ = 0;
 };
 
-// Who fills segments faster than they come home waits for each piece in its turn, and not at the
-// end for all.
+// A thread that fills segments faster than they come home waits for each piece in its turn, and not
+// at the end for all.
 TEST(PowerHome, IsWaitedForPieceByPiece) {
     // A segment has 32 batches of two blocks. Each of their lines has a page of its own: 14 MB to
     // bring home, four pieces.
@@ -461,7 +460,7 @@ TEST(PowerHome, IsWaitedForPieceByPiece) {
     EXPECT_TRUE(log.finish().ok());
 }
 
-// What waits in the device's queue before a sync of the log is bounded.
+// The amount that waits in the device's queue before a sync of the log is bounded.
 TEST(PowerHome, SyncsAsItGoes) {
     constexpr std::uint64_t pages = 2048, page_lines = 4096 / line_bytes;
     recorded_device device;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A list that is linked both ways, as plain code in sections: the way back, a position and the
-// count follow from the way there, and the compiler is told so (derived.hpp). Insertions and
+// A list that is linked both ways, as plain code in sections. The links back, a position and the
+// count follow from the links forward, as derived.hpp declares to the compiler. Insertions and
 // removals at either end and between.
 #include <check/pool_program.hpp>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Selective logging in software: undo, but of what the program says needs no log, or need not be
-// durable at the commit. Source: SLPMT (section II) without its hardware;
+// Selective logging in software: undo, except for stores that the program marks: they need no log,
+// or need not be durable at the commit. Source: SLPMT (section II) without its hardware;
 // docs/guide/selective-logging.md.
 #include <base/assert.hpp>
 #include <section/recovery.hpp>
@@ -20,7 +20,7 @@
 namespace hf::selective {
 namespace {
 
-/// Rolls pending sections back, whatever they did not log.
+/// Rolls pending sections back, as far as they have logged.
 class selective_engine final : public section_engine {
 public:
     explicit selective_engine(const options& how) : how_(how) {}

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The kernels of SLPMT's study as plain code, built with engine selective: what the compiler takes
-// for new memory is not logged, and no crash may show it. (The simulated machine proves the same of
-// the same stores: research/slpmt.) Parents and heights it is told of (derived.hpp), and takes
-// their plain stores for lazy ones; what is lost of them the function finds again that is made of
-// the same words. Without that function they are logged.
+// The kernels of SLPMT's study as plain code, built with engine selective: memory that the compiler
+// takes for new is not logged, and no crash may show it. (The simulated machine proves the same of
+// the same stores: research/slpmt.) derived.hpp declares parents and heights, and the compiler
+// makes their plain stores lazy; the function built from the same declarations computes lost ones
+// again. Without that function they are logged.
 #include "kernels.hpp"
 #include <check/pool_program.hpp>
 
@@ -89,7 +89,7 @@ void describe(avl::tree& in, hf::crash::state& s) { describe(in.root, s); }
 bool create(rbtree::tree*) { return true; }
 bool create(avl::tree*) { return true; }
 
-/// What finds again what follows from the links; of structures that have such members.
+/// Computes again what follows from the links, for structures with such members.
 template <class Root> struct found_again {};
 template <>
 struct found_again<rbtree::tree>

@@ -9,7 +9,7 @@
 
 namespace hf::selective {
 
-// Where there are sections there is their engine (open/program_engines.cpp).
+// A program with sections links their engine (open/program_engines.cpp).
 [[gnu::used]] static constexpr engine_ptr (*linked)() noexcept = &engine;
 
 void selective_protocol<ordered_medium>::note_log_free(const void* address, std::uint64_t bytes) {
@@ -62,8 +62,8 @@ void selective_protocol<fenced_medium>::note_lazy(const void* address, std::uint
 
 namespace {
 
-/// Calls 'step' with this thread's section. Of other engines none comes here: the compiler has
-/// taken the call out.
+/// Calls 'step' with this thread's section. Sections of other engines do not come here: the
+/// compiler has removed the call.
 template <class Step> void with_mine(const char* call, Step&& step) noexcept {
     if (current_section != nullptr)
         without_exceptions(call, [&] { with_protocol<selective_protocol>(step); });

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Sections of engine selective: as engine undo's, but of stores that the program says need no log,
-// or need not be durable at the commit either. Source: SLPMT (section II) without its hardware;
-// docs/guide/selective-logging.md.
+// Sections of engine selective: as engine undo's, except for stores that the program marks: they
+// need no log, or need not be durable at the commit either. Source: SLPMT (section II) without its
+// hardware; docs/guide/selective-logging.md.
 //
-// (1) A store that needs no log waits for no record but the begin record that stands for the mark
-//     of the section before (section/commit_marks.hpp, 2): until that is durable, that section may
-//     be run again, and read what is stored.
-// (2) A lazy store is written back with a later commit's, once there are some, and at the latest by
-//     the clean close. Until then the header says so (engine_marks::rebuild). Durable when the
-//     section is: bytes with a sum, and bytes that another engine's section may read when recovery
-//     runs it again, before the rebuild.
+// (1) A store that needs no log waits for no record, with one exception: a begin record that
+//     replaces the mark of the section before (section/commit_marks.hpp, 2). Until that record is
+//     durable, that section may be run again, and read what is stored.
+// (2) A lazy line is written back with a later commit's, once more than lazy_lines_max of them
+//     wait, and at the latest by the clean close. Until then the header says so
+//     (engine_marks::rebuild). Two kinds are durable with their section: bytes that have a
+//     checksum, and bytes that another engine's section may read when recovery runs it again,
+//     before the rebuild.
 #pragma once
 
 #include <section/section_in.hpp>
@@ -23,7 +24,7 @@ inline constexpr std::size_t lazy_lines_max = 64; // of a lane, behind a commit
 
 template <class Medium> class selective_protocol;
 
-/// What is stored is there: a lazy store is a log-free one.
+/// In a medium that keeps order stores survive: a lazy store is a log-free one.
 template <> class selective_protocol<ordered_medium> final : public protocol_in<ordered_medium> {
 public:
     static constexpr const engine_row& row = engine_rows::selective;
@@ -61,7 +62,7 @@ public:
 private:
     bool may_store_unlogged(std::uint64_t offset, std::uint64_t bytes);
 
-    bool lazily_; // what is stored lazily is found again: options::rebuild
+    bool lazily_; // options::rebuild computes lazy stores again
 };
 
 } // namespace hf::selective

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What structures do not show of engine selective: log-free and lazy stores beside logged ones of
-// one line, over the inputs of a section of another engine whose mark is due, read by such a
-// section, and without a rebuild function. Instrumented by hand, so that each step is where it
-// looks to be.
+// Cases of engine selective that structures do not show: log-free and lazy stores beside logged
+// ones of one line, over the inputs of a section of another engine whose mark is due, read by such
+// a section, and without a rebuild function. Instrumented by hand, so that each step is where it
+// appears to be.
 #include <check/pool_program.hpp>
 
 #include <holdfast/abi/holdfast_abi.h>
@@ -74,7 +74,7 @@ void total(root* r) {
     hf_clobber_commit();
 }
 
-/// Stores to that input, log-free: what stood there is nobody's once 'copy' has happened.
+/// Stores to that input, log-free: nobody needs its old bytes once 'copy' is complete.
 void forget(root* r) {
     hf_selective_begin(&described(3003, "forget", nullptr), &r);
     hf_log_free(&r->input, 8);

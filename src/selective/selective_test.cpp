@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Goal: what is stored lazily is there again before anybody sees it, or the pool is refused; and no
-//           end of a
-// rebuild loses the pool. Method: sections instrumented by hand; a child is killed, or its pool let
-// go of, at a stated place, and what the next open says and shows is compared.
+// Goal: lazily stored data is computed again before anybody sees it, or the pool is refused; and no
+// end of a rebuild loses the pool. Method: sections instrumented by hand; a child is killed, or its
+// pool abandoned, at a stated place, and the results of the next open are compared.
 #include <open/pool_impl.hpp>
 
 #include <holdfast/abi/holdfast_abi.h>

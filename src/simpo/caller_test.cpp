@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Goal: a call with an identifier is made once and answers the same each time, whatever lies
-//           between: crashes,
-// checkpoints, truncation, other threads; a deterministic program that is run again ends as if
-// nothing had been.
+// between: crashes, checkpoints, truncation, other threads; a deterministic program that is run
+// again ends as if nothing had been.
 // Method: calls that do not commute, repeated after each of these; refusals one by one.
 #include <simpo/test_support.hpp>
 
@@ -31,7 +30,7 @@ using u64 = std::uint64_t;
 constexpr object_options for_three{
     .log_bytes = 1_KiB, .callers = 3, .results = 2, .result_bytes = 16};
 
-/// What results may be: nothing, more than a word, less than one.
+/// Kinds of results: nothing, more than a word, less than one.
 class purse {
 public:
     static constexpr class_name simpo_class{"purse", 1};
@@ -179,11 +178,11 @@ TEST_P(SimpoCaller, RefusalsSayWhatIsWrongAndLogNothing) {
                   errc::bad_argument);
 }
 
-/// Another thread's durable_together commits what this one has logged, and only orders it: who asks
-/// then waits. In mode power a kill takes what nobody has waited for.
+/// Another thread's durable_together commits what this thread has logged, and only orders it: a
+/// thread that asks then waits. In mode power a kill takes calls that no thread has waited for.
 TEST_P(SimpoCaller, WhatAGroupOfAnotherThreadHasCommittedIsDurableWhenItIsAskedFor) {
     using asked = object<digits>;
-    using one = caller<digits>; // who is there: asking for one would be a question, too
+    using one = caller<digits>; // known without a question: asking for one would wait, too
     const std::function<void(asked, one)> asks[] = {
         [](asked on, one) { on.sync(); },
         [](asked on, one) { (void)on.call<&digits::number>(); },

@@ -65,7 +65,7 @@ void make_for_result(std::byte* object, caller_table& callers, caller_entry& by,
     std::memset(words, 0, callers.shape().result_words * word_bytes);
     if (f.answer != nullptr && f.result_words <= callers.shape().result_words)
         f.answer(object, r.call_arguments(), words);
-    else f.run(object, r.call_arguments()); // a log that nobody of ours has written
+    else f.run(object, r.call_arguments()); // a log that no build of ours has written
 }
 
 } // namespace

@@ -3,11 +3,11 @@
 // The callers whose calls an object makes once, however often they are repeated.  SIMPO §3.3.2
 //
 // (1) Whether a call is made depends on the table and the record alone, and making it changes both
-//     the object and the table: recovery, which makes calls again from a copy that holds both,
+//     the object and the table. Recovery makes calls again from a copy that holds both, so it
 //     decides as the first time.
-// (2) A call is made if its number is greater than the last one of its caller; a caller that is
-//     none calls nothing.
-// (3) Nothing in the table is believed: it indexes by what its shape bounds.
+// (2) A call is made if its number is greater than the last one of its caller; without a caller's
+//     entry nothing is called.
+// (3) Nothing in the table is trusted: its shape bounds every index.
 #pragma once
 
 #include <simpo/format.hpp>
@@ -25,17 +25,17 @@ public:
     caller_table(std::byte* at, const caller_shape& shape) noexcept : at_(at), shape_(shape) {}
 
     const caller_shape& shape() const noexcept { return shape_; }
-    /// Null: the object does not know it.
+    /// Null if the object does not know it.
     caller_entry* find(std::uint64_t id) const noexcept;
-    /// The place for one more. Null: there is none.
+    /// The place for one more. Null if all places are taken.
     caller_entry* room() const noexcept { return find(0); }
     /// Nothing if it is there already, or there is no room.
     void add(std::uint64_t id) noexcept;
     void dismiss(std::uint64_t id) noexcept;
     bool full(const caller_entry& of) const noexcept { return of.results >= shape_.results; }
-    /// Where the result of this call is kept. Null: it is kept no more, or never was.
+    /// The kept result of this call. Null if it is no longer kept, or never was.
     const result_head* result_of(const caller_entry& of, std::uint64_t number) const noexcept;
-    /// Where the next result of the caller is kept, from now on.
+    /// The place of the caller's next result, from now on.
     result_head& next_result(caller_entry& of) noexcept;
 
 private:
@@ -51,11 +51,11 @@ inline caller_table table_of(std::byte* object, const object_head& h) noexcept {
     return {object + layout_of(h).table_offset, callers_of(h)};
 }
 
-/// What of a call is compared when its number comes again.
+/// Checksum of a call, to compare when its number comes again.
 std::uint64_t sum_of_call(std::uint64_t function, std::uint32_t schema, std::uint16_t version,
                           const std::uint64_t* arguments, std::uint8_t words) noexcept;
 
-/// Makes the call that is logged, where (2) says so. 'f': the function, null if there is none.
+/// Makes the logged call if (2) requires it. 'f': the function, null if it has none.
 void make_call(std::byte* object, caller_table callers, const record& r,
                const detail::function* f) noexcept;
 

@@ -23,12 +23,12 @@ const std::byte* log_at(const object_head& h) {
     return reinterpret_cast<const std::byte*>(&h) + layout_of(h).log_offset;
 }
 
-/// What of a log counts, and can be replayed by this build.
+/// The part of a log that counts, and that this build can replay.
 struct found_log {
-    position end; // of the last group, of which every function is known
+    position end; // of the last group with known functions only
     std::uint32_t groups = 0;
-    std::string unknown;             // why the group behind is none of them; empty: it is no group
-    std::optional<position> damaged; // where a record was that committed groups stand behind
+    std::string unknown;             // why the group behind has unknown ones; empty: no group
+    std::optional<position> damaged; // the place of a lost record before committed groups
 };
 
 found_log read_log(const object_head& h) {
@@ -108,7 +108,7 @@ status check_head(const pool::impl& in, std::uint64_t offset) {
 
 status check_copy(const pool::impl& in, std::uint64_t offset) {
     const object_head& h = head_at(in, offset);
-    if (is_swapped(h)) return {}; // it is looked at when it comes back
+    if (is_swapped(h)) return {}; // checked when it comes back
     const object_layout parts = layout_of(h);
     const unsigned which = copy_of(h.resilient);
     const auto* const copy = reinterpret_cast<const std::byte*>(&h) + parts.copy_offset(which);
@@ -166,7 +166,7 @@ struct core::held {
         of.take_lock();
         of.owner_.store(std::this_thread::get_id(), std::memory_order_relaxed);
     }
-    /// Of a lock that has been taken already.
+    /// For a lock that has been taken already.
     held(core& of, std::adopt_lock_t) : of_(of) {
         of.owner_.store(std::this_thread::get_id(), std::memory_order_relaxed);
     }
@@ -176,7 +176,7 @@ struct core::held {
         of_.lock_.unlock();
     }
     held(const held&) = delete;
-    /// For who gives it back.
+    /// For a caller that gives the lock back itself.
     void keep() noexcept { kept_ = true; }
 
 private:
@@ -303,8 +303,8 @@ void core::recover(engine_recovery& done) {
         write_copy(1 - resilient_);
         resilient_ = 1 - resilient_;
     }
-    // Of a process that was killed the index may only be stored; then no group is behind it, and
-    // nothing that an older one needs was written before this makes it durable.
+    // After a kill the index may be stored and not durable. Then no group is behind it, and nothing
+    // that an older index needs was written before this makes it durable.
     const position anew = found.end + head_->log_lines; // upholds (4)
     store_resilient(anew, resilient_);
     if (pool_->salvage) log_.erase();
@@ -350,14 +350,14 @@ void core::log_deferred(record_kind kind, const function& f, const std::uint64_t
     }
 }
 
-/// Commits and makes what is logged, and truncates. Requires: the lock.
+/// Commits and makes the logged calls, and truncates. Requires: the lock.
 void core::serve() {
     if (swapped()) return;
     make_pending();
     make_resilient();
 }
 
-/// Commits and makes what is logged. Requires: the lock.
+/// Commits and makes the logged calls. Requires: the lock.
 void core::make_pending() {
     if (!all_done()) make_calls(commit(record_kind::instant, nullptr, nullptr));
 }
@@ -521,7 +521,7 @@ void core::defer_once(const function& f, operation which, const std::uint64_t* a
     log_deferred(record_kind::deferred_once, f, arguments, 0, which);
 }
 
-/// Whether the result of a call that has not been made has a place.
+/// Whether there is a place for the result of a call that has not been made.
 status core::keepable(const function& f, const caller_entry& by, operation which, bool all) const {
     const std::string& path = pool_->file->path();
     if (f.result_words > head_->result_words)
@@ -537,7 +537,7 @@ status core::keepable(const function& f, const caller_entry& by, operation which
                                head_->name, head_->results, which.number, which.caller));
 }
 
-/// What the call answered when it was made.
+/// The call's answer from when it was made.
 status core::answer(const function& f, operation which, const std::uint64_t* arguments,
                     std::uint64_t* result) const {
     const std::string& path = pool_->file->path();

@@ -2,18 +2,20 @@
 //
 // An object of an open pool: its working copy, its log, its two copies in the pool.  SIMPO §3.2
 //
-// (1) Calls are made on the working copy, behind the fence that made their group durable, by the
-//     one thread that holds the lock: it combines what all threads have logged. Calls with hints
-//     are made by threads that wait for the lock, too (serving.hpp).
-// (2) A checkpoint writes the copy that the resilient index does not name, and the index behind the
-//     fence of that. Nothing is reused (log lines, the other copy) before the index is durable.
-// (3) A piece of a copy that already holds the right bytes is left out, if it holds them durably.
-// (4) After an end that was no clean close, positions go on a whole log further: what was logged
-//     and not committed never counts.
+// (1) Calls are made on the working copy, behind the fence that made their group durable. The one
+//     thread that holds the lock makes them: it combines what all threads have logged. Threads that
+//     wait for the lock also make calls with hints (serving.hpp).
+// (2) A checkpoint writes the copy that the resilient index does not name, then a fence, then the
+//     index. No log line and no copy is reused before the index is durable.
+// (3) A checkpoint skips a piece of a copy that already holds the right bytes, if it holds them
+//     durably.
+// (4) After any end but a clean close, positions advance by a whole log: what was logged and not
+//     committed never counts.
 // (5) An object that is swapped out has no memory, its log is closed, and all of it is in the file
-//     that its head names. Whoever uses it has its keeper bring it back first, under the lock.
-// (6) Locks: of an object, then its keeper's; objects that make room for another are only tried
-//     for.
+//     that its head names. A thread that uses it first has its keeper bring it back, under the
+//     lock.
+// (6) Lock order: an object's lock, then its keeper's. The lock of an object that makes room for
+//     another is only tried.
 #pragma once
 
 #include <open/pool_impl.hpp>
@@ -32,9 +34,10 @@ namespace hf::simpo {
 
 status corrupt(const pool_file& file, const std::string& what);
 
-/// What of an object's head cannot be, but for what depends on the pool; null: nothing.
+/// What is impossible in an object's head, apart from checks that depend on the pool; null:
+/// nothing.
 const char* wrong_in(const object_head& h) noexcept;
-/// Bounds what an object's head says. Reads only. Errors: corrupt.
+/// Bounds the fields of an object's head. Reads only. Errors: corrupt.
 status check_head(const pool::impl& in, std::uint64_t offset);
 /// Whether the copy that counts is as it was written. Reads all of it. Requires: check_head.
 /// Errors: corrupt.
@@ -48,7 +51,7 @@ namespace detail {
 
 class core;
 
-/// What has the objects of a pool, and knows where those are that are swapped out.
+/// Owns the objects of a pool, and knows where swapped-out objects are.
 class keeper {
 public:
     /// Requires: the object's lock. Errors: why it cannot come back; it is as it was.
@@ -103,11 +106,11 @@ public:
     std::string_view name() const noexcept { return head_->name; }
     void* working() const noexcept { return working_.get(); }
     const log_array& log() const noexcept { return log_; }
-    /// The object is destroyed: what is left is for handles that are still there.
+    /// Destroys the object: the rest serves handles that are still there.
     void end() noexcept;
     bool destroyed() const noexcept { return destroyed_; }
 
-    /// Ends the process with a message where 'what' may not use it. Notes that it is used.
+    /// Ends the process with a message if 'what' may not use it. Notes that it is used.
     void check_usable(const char* what) const;
     /// Brings it back if it is swapped out. Requires: check_usable. Errors: as of its keeper.
     status come_back();
@@ -127,22 +130,23 @@ public:
     // leave().
     /// Takes the lock, commits and makes what is logged, and closes the log. False: it is used.
     bool close();
-    /// The object has not changed since it came back from the file that its head names.
+    /// Whether the object has not changed since it came back from the file that its head names.
     bool as_in_file() const noexcept { return came_at_ && *came_at_ == log_.done(); }
     void stay() noexcept;
-    /// It is in its file, and 'head' in the pool says so.
+    /// Leaves the pool: the object is in its file, and 'head' in the pool says so.
     void leave(object_head& head) noexcept;
     struct free_memory {
         void operator()(std::byte* memory) const noexcept;
     };
-    /// What an object takes beside the pool.
+    /// The memory of an object besides the pool.
     struct room {
         std::unique_ptr<std::byte[], free_memory> working; // copy_bytes of them, zeros
         log_array::slots slots;
     };
     /// Throws std::bad_alloc.
     room new_room() const { return {new_memory(), log_.new_slots()}; }
-    /// It is in there, and 'head' in the pool, beside copy 0. Requires: its lock.
+    /// Comes back: the object is in 'in', and 'head' in the pool, beside copy 0. Requires: its
+    /// lock.
     void come(object_head& head, room in) noexcept;
 
 private:

@@ -32,7 +32,7 @@ template <class Visit> void for_each_object(pool::impl& in, Visit&& visit) {
         if (offset != 0) visit(block_of(in, offset));
 }
 
-/// None is claimed before all are withdrawn: the bit of one may stand in another one's chunk alone.
+/// Withdraws all blocks before it claims any: the only bit of one may be in another one's chunk.
 void simpo_engine::withdraw(pool::impl& in) const {
     for_each_object(in, [&](block b) { withdraw_anchor(in, b.offset, b.bytes); });
 }
@@ -62,7 +62,7 @@ result<std::unique_ptr<engine_state>> simpo_engine::attach(pool::impl& in) const
     engine_recovery done{name()};
     all->recover(done);
     if (done.sections_pending != 0) in.report.add(done);
-    // Views may come; where MOD's readers do, it says so when it is recovered, too.
+    // Lets views in. In a pool with MOD, MOD does so when it is recovered, too.
     if (in.file->lets_read() && (in.engine_bits & engine_mod) == 0)
         std::atomic_ref(in.file->words_for_readers()->ready)
             .store(in.file->generation(), std::memory_order_seq_cst);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Goal: whatever stands where SIMPO keeps its state, open returns or refuses, and what it returns
-//           can be used.
+// Goal: with any bytes in the place of SIMPO's state, open returns or refuses, and a pool that it
+// returns can be used.
 // Method: a pool that was left with groups pending; each word of its superblock, heads and logs is
-//           replaced by
-// values that are likely to hurt, with the sums over it as they were and made to fit again.
+// replaced by values that are likely to hurt, with the checksums over it unchanged, and made to fit
+// again.
 #include <pool/header.hpp>
 #include <simpo/test_support.hpp>
 

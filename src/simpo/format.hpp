@@ -33,12 +33,12 @@ inline constexpr std::uint64_t object_magic = 0x4a424f504d495348ULL;     // "HSI
 inline constexpr std::uint64_t swapped_magic = 0x505753504d495348ULL;    // "HSIMPSWP" in the file
 inline constexpr std::size_t text_bytes_max = 63;
 inline constexpr std::uint64_t log_bytes_min = 1ULL << 10, log_bytes_max = 1ULL << 30;
-/// Behind a record's head: argument_words_max, to which the operation counts.
+/// Words behind a record's head: argument_words_max, and the operation counts towards them.
 inline constexpr std::uint64_t record_words_max = 60;
 inline constexpr std::uint64_t object_bytes_max = 1ULL << 38;
 
-/// Where a record begins, in lines since the object was made; its place in the log is the rest by
-/// the log's lines.
+/// The place where a record begins, in lines since the object was made. Its place in the log is
+/// this number modulo the log's lines.
 using position = std::uint64_t;
 inline constexpr position position_max = 1ULL << 53;
 
@@ -79,8 +79,8 @@ inline std::uint64_t head_check(const object_head& h) noexcept {
     return checksum(&h.salt, offsetof(object_head, resilient) - offsetof(object_head, salt),
                     h.magic);
 }
-/// The resilient index in one failure-atomic word: sum:8 position:55 copy:1. One flipped bit shows,
-/// and so does another object's index, but for one in 256.
+/// The resilient index in one failure-atomic word: sum:8 position:55 copy:1. The sum reveals any
+/// one flipped bit; it reveals another object's index except one in 256.
 constexpr std::uint64_t index_sum(std::uint64_t what, std::uint64_t salt) noexcept {
     std::uint64_t folded = what ^ salt;
     folded ^= folded >> 32;
@@ -117,7 +117,7 @@ struct caller_entry {
 };
 static_assert(sizeof(caller_entry) == 32 && std::is_trivially_copyable_v<caller_entry>);
 
-/// What comes before a result's words.
+/// Precedes a result's words.
 struct result_head {
     std::uint64_t number; // of its call
     std::uint64_t what;   // sum of that call's function and arguments
@@ -166,13 +166,13 @@ constexpr object_layout layout_of(std::uint64_t object_bytes, std::uint64_t log_
 inline object_layout layout_of(const object_head& h) {
     return layout_of(h.object_bytes, h.log_lines, callers_of(h));
 }
-/// Of the block that it has now.
+/// The bytes of the object's current block.
 inline std::uint64_t block_bytes_of(const object_head& h) {
     return is_swapped(h) ? sizeof h : layout_of(h).block_bytes;
 }
 
-/// What its block takes in this heap. Classes that are no whole lines are left out: behind their
-/// first block others begin within a line.
+/// The bytes of its block in this heap. It avoids classes of less or more than whole lines: behind
+/// their first block others begin within a line.
 template <class Heap> std::uint64_t rounded_to_lines(const Heap& in, std::uint64_t block_bytes) {
     std::uint64_t taken = in.rounded(block_bytes);
     while (taken % line_bytes != 0) taken = in.rounded(taken + 1);
@@ -185,14 +185,14 @@ enum class record_kind : std::uint8_t {
     deferred_once = 3, // not made if its caller has made it
     instant_once = 4,  // likewise; ends a group; its result is kept
     add_caller = 5,    // ends a group
-    dismiss = 6,       // its caller is none any more; ends a group
+    dismiss = 6,       // removes its caller; ends a group
 };
 inline constexpr auto record_kind_last = std::uint8_t(record_kind::dismiss);
 constexpr bool ends_group(std::uint8_t kind) {
     return kind != std::uint8_t(record_kind::deferred) &&
            kind != std::uint8_t(record_kind::deferred_once);
 }
-/// Words that stand before its arguments: caller and number.
+/// Words before its arguments: caller and number.
 constexpr std::uint64_t operation_words(std::uint8_t kind) {
     return kind >= std::uint8_t(record_kind::deferred_once) ? 2 : 0;
 }
@@ -221,7 +221,7 @@ struct alignas(line_bytes) record {
     std::uint64_t
         arguments[record_lines_max * line_bytes / word_bytes - sizeof(record_head) / word_bytes];
 
-    /// Behind its head.
+    /// Words behind the record's head.
     std::uint64_t words() const noexcept { return operation_words(head.kind) + head.words; }
     std::uint64_t lines() const noexcept { return record_lines(words()); }
     const std::uint64_t* call_arguments() const noexcept {

@@ -14,8 +14,8 @@ namespace {
 
 struct functions {
     std::mutex lock;
-    // Overloads have one identifier; and the same inline function may come from several libraries,
-    // one of which may be unloaded.
+    // Overloads have one identifier. The same inline function may also come from several libraries,
+    // and one library may be unloaded.
     std::multimap<std::uint64_t, const detail::function*> by_id;
 };
 functions&
@@ -27,8 +27,8 @@ known() { // never destroyed: libraries may be unloaded after this one's static 
 [[maybe_unused]] const int watching = pthread_atfork(
     [] { known().lock.lock(); }, [] { known().lock.unlock(); }, [] { known().lock.unlock(); });
 
-/// By name, so that libraries that each have the same one agree. Nothing is known where one is
-/// null.
+/// Compares by name, so that libraries that each have the same type agree. A null counts as
+/// unknown, not as different.
 bool differ(const std::type_info* one, const std::type_info* other) {
     return one != nullptr && other != nullptr && *one != *other;
 }

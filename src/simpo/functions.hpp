@@ -13,8 +13,8 @@ namespace hf::simpo {
 
 static_assert(argument_words_max == record_words_max);
 
-/// The function that a record of this object names. Null: this build has none, or it or its class
-/// differs; 'why' says how, if it is given.
+/// The function that a record of this object names. Null: this build does not have it, or it or its
+/// class differs; 'why', if given, gets the difference.
 const detail::function* find_function(const object_head& of, const record_head& r,
                                       std::string* why = nullptr);
 

@@ -26,7 +26,7 @@ void log_array::reopen(std::byte* lines, position start, slots with) noexcept {
     head_.store(start, std::memory_order_release);
 }
 
-/// 'left_free' lines stay free behind what is reserved.
+/// 'left_free': lines that stay free behind the reserved ones.
 std::optional<position> log_array::reserve(std::uint64_t count, std::uint64_t left_free) noexcept {
     position at = head_.load(std::memory_order_relaxed);
     do {
@@ -51,7 +51,7 @@ void log_array::for_each_piece(position from, position to, Visit&& visit) const 
 std::optional<position> log_array::append(record_kind kind, const detail::function* what,
                                           const std::uint64_t* arguments, std::uint16_t hint,
                                           operation which) noexcept {
-    record r; // of which only its own lines are ever written
+    record r; // only its own lines are ever written
     r.head = {};
     r.head.kind = static_cast<std::uint8_t>(kind);
     const std::uint64_t before = operation_words(r.head.kind);
@@ -144,7 +144,7 @@ bool log_array::read(const std::byte* lines_at, std::uint64_t lines, std::uint64
         const std::byte* const from = lines_at + ((at + line) & (lines - 1)) * line_bytes;
         trace::announce(how, from, line_bytes);
         std::memcpy(reinterpret_cast<std::byte*>(&out) + line * line_bytes, from, line_bytes);
-        // What is judged is what was copied: a writer may store there meanwhile (view.hpp).
+        // Judges the copy: a writer may store to the original meanwhile (view.hpp).
         std::atomic_thread_fence(std::memory_order_acquire);
     };
     take(0, believed::checked);

@@ -5,17 +5,19 @@
 //        tail            checkpointed          done                   head
 //   free  │   RESILIENT        │      DONE       │         NEW          │  free
 //
-// (1) A record is written only to lines below tail + lines: those that no failure needs any more.
-// (2) It is published behind its last byte; a thread that commits waits for all that is reserved
-//     below.
-// (3) Lines below 'done' are durable. Calls are made behind that, in order; then 'done' passes
+// (1) A record is written only to lines below tail + lines: no failure needs those any more.
+// (2) A record is published behind its last byte; a thread that commits waits for everything
+//     reserved below.
+// (3) Lines below 'done' are durable. The calls behind 'done' are made in order; then 'done' passes
 //     them.
 // (4) tail <= checkpointed <= done <= head. The first three move under the object's lock, 'head'
-//     without any.
-// (5) Deferred calls leave room for one record more: the one that ends their group.
-// (6) A closed log has nothing that is not done, and takes nothing: who would log finds no room.
+//     without any lock.
+// (5) Deferred calls leave room for one more record: the one that ends their group.
+// (6) In a closed log everything is done, and it takes nothing: a thread that wants to log finds no
+//     room.
 //
-// Cursors are volatile: positions in records, their checks and the resilient index say the same.
+// Cursors are volatile: positions in records, their checksums and the resilient index contain the
+// same.
 #pragma once
 
 #include <pool/medium.hpp>
@@ -40,9 +42,9 @@ public:
     position head() const noexcept { return head_.load(std::memory_order_acquire) & ~closed_bit; }
     position done() const noexcept { return done_; }
     position tail() const noexcept { return tail_.load(std::memory_order_acquire); }
-    /// It is time for a checkpoint. Requires: the object's lock.
+    /// Whether it is time for a checkpoint. Requires: the object's lock.
     bool half_full() const noexcept { return done_ - tail() >= lines_ / 2; }
-    /// It is time that somebody serves: the other threads have a quarter left meanwhile.
+    /// Whether it is time for a thread to serve: the other threads have a quarter left meanwhile.
     bool crowded() const noexcept { return head() - tail() >= lines_ / 4 * 3; }
     record_state state_of(position p) const noexcept {
         return p >= done_           ? record_state::fresh
@@ -61,7 +63,7 @@ public:
                                    operation which = {}) noexcept;
     /// Everything below 'end' is durable on return. 1 ordering point. Requires: the object's lock.
     void commit(position end) const noexcept;
-    /// The call at 'at', which is published; 'next' is where the next one begins.
+    /// The call at 'at', which is published; 'next': the start of the next one.
     const detail::function* call_at(position at, record& out, position& next) const noexcept;
     struct glimpse {
         std::uint16_t hint;
@@ -88,7 +90,7 @@ public:
         position all_done = done_;
         return head_.compare_exchange_strong(all_done, done_ | closed_bit); // upholds (6)
     }
-    /// It is as before close().
+    /// Undoes close().
     void reopen() noexcept { head_.store(done_, std::memory_order_release); }
     struct slot;
     using slots = std::unique_ptr<slot[]>;
@@ -96,14 +98,14 @@ public:
     slots new_slots() const;
     /// A closed one begins anew, empty, at 'start', in other lines.
     void reopen(std::byte* lines, position start, slots with) noexcept;
-    /// Makes the lines zeros, durably: in a torn pool there may be records of later moments than
-    /// the index, which count at positions that are still to come. Requires: nothing counts, and
-    /// the index says so.
+    /// Makes the lines zeros, durably. In a torn pool there may be records of later moments than
+    /// the index, which would count at positions that are still to come. Requires: no record
+    /// counts, and the index says so.
     void erase() noexcept;
     /// Begins empty there, before anything is logged.
     void start_at(position at) noexcept { head_ = tail_ = done_ = checkpointed_ = at; }
 
-    /// Reads a log that was left; false where there is no record. (3) of format.hpp.
+    /// Reads a log that was left; false if there is no record there. (3) of format.hpp.
     static bool read(const std::byte* lines_at, std::uint64_t lines, std::uint64_t salt,
                      position at, record& out) noexcept;
 

@@ -64,7 +64,7 @@ status inspect(const pool::impl& in) {
             return corrupt(*in.file, fmt::format("the object at offset {:#x} lies in another one",
                                                  blocks[i].offset));
     for (const std::uint64_t offset :
-         object_words(super)) // each once, now that none lies in another
+         object_words(super)) // each once, now that none is inside another
         if (offset != 0)
             if (status s = check_copy(in, offset); !s.ok()) return s;
     if (in.file->was_clean()) return {};
@@ -115,14 +115,14 @@ void objects::recover(engine_recovery& done) {
 
 void objects::settle() noexcept {
     if (!pool_->usable().ok()) return;
-    for (std::size_t i = 0;;) {       // objects stay where they are, and others come behind them
+    for (std::size_t i = 0;;) {       // objects keep their places, and others come behind them
         std::unique_lock held{lock_}; // or another thread may destroy it meanwhile
         if (i == all_.size()) return;
         if (all_[i]->settle()) {
             ++i;
             continue;
         }
-        held.unlock(); // a call that is in progress may want it
+        held.unlock(); // a call in progress may need it
         ::sched_yield();
     }
 }
@@ -148,7 +148,7 @@ status objects::no_object(std::string_view name) const {
                    fmt::format("there is no persistent object \"{}\"", name));
 }
 
-/// Of one that another thread destroyed while this one was about to use it.
+/// The refusal of an object that another thread destroyed while this one was about to use it.
 status objects::is_destroyed() const {
     return refusal(pool_->file->path(), errc::not_found, "the persistent object was destroyed");
 }
@@ -183,7 +183,7 @@ void* objects::make_block(block made, std::uint64_t& word, Fill&& fill, Before&&
     return at;
 }
 
-/// Where the next object is named.
+/// The word that will name the next object.
 result<std::uint64_t*> objects::free_word() {
     const std::string& path = pool_->file->path();
     const hf::medium pm = pool_->file->medium();
@@ -208,7 +208,8 @@ result<std::uint64_t*> objects::free_word() {
     return &*word;
 }
 
-/// Of no other object, this one's block may have been: the pool's generation grows with each open.
+/// A number that no earlier object in this block can have had: the pool's generation grows with
+/// each open.
 std::uint64_t objects::new_salt() noexcept {
     const std::uint64_t parts[] = {pool_->file->generation(), ++made_};
     return checksum(parts, sizeof parts, object_magic);
@@ -237,7 +238,7 @@ status check_shape(const pool_file& file, const object_head& h, const detail::cl
                     h.object_bytes));
 }
 
-/// The head of an object that is to be made. Errors: bad_argument, pool_full.
+/// The head of a new object. Errors: bad_argument, pool_full.
 result<object_head> objects::head_of(std::string_view name, const detail::class_shape& what,
                                      const object_options& how) {
     const pool_file& file = *pool_->file;
@@ -255,7 +256,7 @@ result<object_head> objects::head_of(std::string_view name, const detail::class_
         return pool_->blocks.full(
             fmt::format("an object of {} bytes, of which none is larger than {}", what.bytes,
                         object_bytes_max));
-    caller_shape callers; // none of which has results where there is none
+    caller_shape callers; // without callers there are no results
     if (how.callers != 0)
         callers = {how.callers, how.results, (how.result_bytes + 7) / std::uint32_t{word_bytes}};
     if (how.result_bytes > result_words_max * word_bytes || !callers.valid())
@@ -279,9 +280,9 @@ result<object_head> objects::head_of(std::string_view name, const detail::class_
     return head;
 }
 
-/// Puts an object, or, where 'copy' is null, what is left of it, into a block that was reserved,
-/// and 'word' names that from now on; 'instead': instead of this one, which is free then, and whose
-/// it was gives back.
+/// Puts an object, or, if 'copy' is null, its remains, into a reserved block, which 'word' names
+/// from now on. 'instead': the block that 'word' named before, which is free then; its owner gives
+/// it back.
 object_head& objects::put(const object_head& head, const void* copy, block at, std::uint64_t& word,
                           std::optional<block> instead) {
     const hf::medium pm = pool_->file->medium();
@@ -302,8 +303,8 @@ object_head& objects::put(const object_head& head, const void* copy, block at, s
     return *static_cast<object_head*>(make_block(at, word, fill, before_named));
 }
 
-/// Moves an object that is made in volatile memory into a block that was reserved, where 'word'
-/// names it from now on.
+/// Moves an object that was made in volatile memory into a reserved block, which 'word' names from
+/// now on.
 detail::core* objects::place(std::unique_ptr<detail::core> made, object_head& head, block at,
                              std::uint64_t& word, std::optional<block> instead) {
     head.copy_checks[0] = copy_check(head, made->working(), layout_of(head).copy_bytes);
@@ -339,7 +340,7 @@ result<detail::core*> objects::create(std::string_view name, const detail::class
         return free_word();
     };
     if (auto word = word_for_it(); !word) return word.error();
-    held.unlock(); // what is the user's may look for other objects: (2)
+    held.unlock(); // the user's code may look for other objects: (2)
     auto made = std::make_unique<detail::core>(*pool_, *this, *head); // the head moves, too
     construct(made->working(), context);
     const result<block> at = reserve(layout_of(*head).block_bytes, room_for::made, held);
@@ -399,7 +400,7 @@ std::uint64_t& objects::word_of(const detail::core& of) const {
     return *word;
 }
 
-/// A block that no bit and no word names any more, for whoever wants it.
+/// Frees a block that no bit and no word names any more.
 void objects::free_block(block b) noexcept {
     thread_cache none;
     pool_->blocks.release(none, b);

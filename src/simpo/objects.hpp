@@ -3,14 +3,16 @@
 // The objects of an open pool, by name.  SIMPO §3.4.1, the persistent object table
 //
 // (1) An object is made whole before a word of the superblock names it, and named before its block
-//     is allocated: an open cures a crash in between. It ends in the opposite order; where another
-//     one takes its name, its block is free before the word names the other.
+//     is allocated. After a crash in between, an open allocates the block of what is named. An
+//     object ends in the opposite order. If another object takes its word, its block is free before
+//     the word names the other.
 // (2) Constructors and conversions run without the lock: they may use the table, and other objects.
-// (3) Where the pool is full, objects that were used least recently give their blocks to who asks
-//     for one. Each has its file, durably, before a word names what is left of it, 256 bytes; and
+// (3) In a full pool the objects used least recently give their blocks to the object that asks for
+//     one. Each has its file, durably, before a word names what is left of it, 256 bytes. It gets
 //     another block before it is used again.
-// (4) One such block of 256 bytes is kept for who comes back: what is made takes all the rest, and
-//     one that comes back needs its own until the one that makes room for it has another.
+// (4) One such block of 256 bytes is kept for objects that come back. New objects take all the
+//     rest, and an object that comes back needs its own 256 bytes until the object that makes room
+//     for it has another block.
 #pragma once
 
 #include <simpo/core.hpp>
@@ -27,7 +29,7 @@
 
 namespace hf::simpo {
 
-/// Null: there is none yet.
+/// Null if the pool has none yet.
 superblock* superblock_of(const pool_file& file);
 std::span<std::uint64_t> object_words(superblock& super);
 /// Bounds all that SIMPO has in the pool, and finds whether its logs can be replayed. Reads only.
@@ -59,7 +61,7 @@ public:
     status swap_to(std::string folder, const swap_options& how);
     status swap_out(std::string_view name);
     status bring_back(detail::core& which) override;
-    /// Where objects are that are swapped out. Errors: bad_argument: nobody has said.
+    /// The folder of swapped-out objects. Errors: bad_argument: no folder was given.
     result<const swap_folder*> folder();
     /// Calls visit(block) for the superblock and each object's block.
     template <class Visit> void for_each_block(Visit&& visit) const {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Goal: what recovery makes of a log that a crash left. Method: a pool let go of in the middle, and
-//           damaged
-// where a failure may damage it; the crash checker (src/simpo/simpo_program.cpp) has the rest.
+// damaged where a failure may damage it; the crash checker (src/simpo/simpo_program.cpp) has the
+// rest.
 #include <simpo/test_support.hpp>
 
 #include <gtest/gtest.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Goal: what does not fit is refused, with what was expected and what was found, and the file stays
-//           as it
-// was. Method: pools made by classes and functions that have changed, and forged ones.
+// Goal: an object or a record that does not fit is refused, with what was expected and what was
+// found, and the file stays as it was. Method: pools made by classes and functions that have
+// changed, and forged ones.
 #include <simpo/functions.hpp>
 #include <simpo/test_support.hpp>
 
@@ -131,9 +131,9 @@ TEST(SimpoRefusal, ALogWithAFunctionThatThisBuildHasNotIsRefusedAndThePoolUntouc
     }
 }
 
-/// Recovery called the functions of the class as this build has it on an object of an older
-/// version, which may be shorter: it looked for them by the class's name alone, and find, which
-/// looks at version and size, came later.
+/// Recovery called the functions of this build's class on an object of an older version, which may
+/// be shorter. It looked for them by the class's name alone, and only find, later, looked at
+/// version and size.
 TEST(SimpoRefusal, ALogOfAnotherVersionOrSizeOfItsClassIsNotReplayed) {
     const struct {
         void (*change)(object_head&);
@@ -273,8 +273,8 @@ TEST(SimpoRefusal, TwoClassesOfOneNameWithTheSameFunctionAreStoppedAtOnce) {
     EXPECT_DEATH(detail::add_function(&other), "both call themselves \"shares_its_name\"");
 }
 
-/// Recovery called low::add where high::add was logged, and one instantiation for another: a
-/// class's functions were told apart by their names and parameters alone.
+/// Recovery called low::add for a logged high::add, and one instantiation for another: it
+/// distinguished a class's functions by their names and parameters alone.
 struct low {
     void add(std::uint32_t by) noexcept { lows += by; }
     std::uint64_t lows = 0;

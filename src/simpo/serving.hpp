@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Calls that several threads make at once, because their hints say that they have nothing in common.  SIMPO §3.1.2,
-// concurrency boosting
+// Calls that several threads make at once, because their hints say that they have nothing in
+// common.  SIMPO §3.1.2, concurrency boosting
 //
 // (1) Calls of one hint are made by one thread, in the order in which they were logged.
-// (2) Calls of several hints are made side by side between two that have none: that is the paper's
-//     ALL, a barrier.
-// (3) The thread that holds the object's lock returns from serve() when all of them have been made.
-//     Only then do they pass 'done' (log_array.hpp, 3), and only then is a checkpoint written.
+// (2) Calls of several hints are made side by side between two calls without a hint. Such a call is
+//     the paper's ALL, a barrier.
+// (3) The thread that holds the object's lock returns from serve() when all of these calls have
+//     been made. Only then do they pass 'done' (log_array.hpp, 3), and only then is a checkpoint
+//     written.
 //
-// The other servers are threads that wait for the lock; no thread is made for it. What is logged
-// has no hints, and recovery makes all calls one at a time: the result is the same, or the hints
-// were wrong.
+// The other servers are threads that wait for the lock; no thread is made for it. The log has no
+// hints, and recovery makes all calls one at a time: if the result differs, the hints were wrong.
 #pragma once
 
 #include <simpo/log_array.hpp>
@@ -26,7 +26,7 @@ class serving {
 public:
     static constexpr std::size_t queues_max = 16; // hints beyond share them
     static constexpr std::size_t calls_max =
-        512; // of one serve(): whoever comes to wait is noticed in time
+        512; // of one serve(): a thread that begins to wait is noticed in time
 
     /// Whether a thread waits that can help.
     bool awaited() const noexcept { return waiting_.load(std::memory_order_relaxed) != 0; }
@@ -37,15 +37,15 @@ public:
     /// Makes the hinted calls from `from` on, below `below`, up to the first that has no hint;
     /// returns where that begins. Requires: the object's lock; they are committed.
     position serve(const log_array& log, void* object, position from, position below);
-    /// Makes the calls of a hint that nobody has taken yet; false: there is none. Of threads that
-    /// wait for the lock.
+    /// Makes the calls of a hint that no thread has taken yet; false if there is no such hint.
+    /// Called by threads that wait for the lock.
     bool help() noexcept;
 
 private:
     struct queue {
         position first, last; // linked through the log
     };
-    std::array<queue, queues_max> queues_{}; // written while none can be taken
+    std::array<queue, queues_max> queues_{}; // written while no thread can take one
     const log_array* log_ = nullptr;
     void* object_ = nullptr;
     // The number of this round, how many queues it has, how many are taken: 48 bits, 8 and 8.

@@ -2,8 +2,8 @@
 //
 // Persistent objects (holdfast/simpo.hpp), in every persistence domain: groups, checkpoints into
 // both copies, a log that goes round and runs full, threads that defer while another one commits,
-// objects that come and go. Calls append digits, so that their order shows. What is deferred is
-// buffered; the uncommitted tail must not come back with what is logged where it stood.
+// objects that come and go. Calls append digits, so their order shows. Deferred calls are buffered.
+// An uncommitted tail must not come back with records that are later logged in its place.
 #include <check/pool_program.hpp>
 #include <simpo/objects.hpp>
 #include <simpo/view.hpp>
@@ -49,7 +49,7 @@ private:
     std::array<part, 2> of_{};
 };
 
-/// Several lines, of which a call changes two.
+/// Several lines; a call changes two of them.
 class digits {
 public:
     static constexpr simpo::class_name simpo_class{"digits", 1};
@@ -143,7 +143,7 @@ class groups final : public simpo_program {
     }
 };
 
-/// What is deferred counts when hf::settle has returned.
+/// A deferred call counts when hf::settle has returned.
 class settled final : public simpo_program {
     using simpo_program::simpo_program;
     unsigned operations(unsigned) const override { return 4; }
@@ -188,8 +188,8 @@ class round_trip final : public simpo_program {
     void run(pool& p, unsigned, unsigned i) override { append_and_sync(p, i % 8 + 1); }
 };
 
-/// Both threads defer, one of them commits whatever is there. A record of the other one goes round
-/// the log's end: it is written in two pieces, between which that one may come.
+/// Both threads defer, and one of them commits everything. A record of the other one goes round the
+/// log's end: it is written in two pieces, and the commit may come between them.
 class two_threads final : public simpo_program {
     using simpo_program::simpo_program;
     void setup(pool& p) override {
@@ -222,15 +222,15 @@ class one_commits final : public simpo_program {
     }
 };
 
-/// Both threads defer a call with a hint of its own, and commit: the one that is first makes both,
-/// or the one that waits for it makes one of them. Then there is a checkpoint, which must have what
-/// the helper made.
+/// Both threads defer a call with a hint of its own, and commit. The first one makes both calls, or
+/// the one that waits for it makes one of them. Then there is a checkpoint, which must contain the
+/// helper's call.
 class helpers final : public simpo_program {
     using simpo_program::simpo_program;
     void setup(pool& p) override {
         auto made = simpo::object<pair>::create(p, "pair", simpo::object_options{1_KiB});
         if (!made) std::abort();
-        defer(*made, 0); // from now on whoever waits helps
+        defer(*made, 0); // from now on a waiting thread helps
         made->checkpoint();
     }
     unsigned threads() const override { return 2; }
@@ -299,8 +299,8 @@ class repeated final : public simpo_program {
     }
 };
 
-/// A deterministic program, run again from its beginning behind each failure; a caller comes and
-/// goes beside it.
+/// A deterministic program, run again from its beginning after each failure. Beside it, a caller is
+/// made and dismissed.
 class rerun final : public simpo_program {
     using simpo_program::simpo_program;
     void setup(pool& p) override {
@@ -365,10 +365,10 @@ class come_and_go final : public simpo_program {
     unsigned operations_after() const override { return 0; }
 };
 
-/// Goes to its file, comes back, and goes: changed, and as it came. Then to make room for another
-/// one, which goes for it. What is recovered reads from a folder that has every file there ever
-/// was, as failures are tried when all of this has happened; that those are there which a failure
-/// needs is swap_test's.
+/// The object is swapped out, comes back, and is swapped out again: changed, and unchanged. Then it
+/// makes room for another object, and the other one for it. The recovered pool reads from a folder
+/// with every file that ever existed, because failures are tried when all of this is over.
+/// swap_test checks that the files which a failure needs exist.
 class swapped : public simpo_program {
 public:
     explicit swapped(const variant& v) : simpo_program(v) {
@@ -464,7 +464,7 @@ class swapped_beside final : public swapped {
             get(p).defer<&digits::append>(5); // so that a group is committed when the object goes
             return (void)simpo::swap_out(p, "it"); // it may be used just then
         }
-        if (i == 0) handle_.emplace(get(p)); // to find one waits for who swaps one out
+        if (i == 0) handle_.emplace(get(p)); // a search waits for a thread that swaps out
         if (i == 1) handle_->defer<&digits::append>(3);
         if (i == 2) (void)handle_->call<&digits::append_and_get>(4U);
     }
@@ -472,9 +472,9 @@ class swapped_beside final : public swapped {
     std::optional<simpo::object<digits>> handle_;
 };
 
-/// One goes from one copy to the other, and round its log; one looks at the object, and the other
-/// goes on between any two of its loads. It sees whole groups, all that were committed before it
-/// looked, and never less than before.
+/// One thread goes from one copy to the other, and round its log; one looks at the object, and the
+/// other thread goes on between any two of its loads. It sees whole groups, all that were committed
+/// before it looked, and never less than before.
 class viewed : public simpo_program {
     using simpo_program::simpo_program;
     void setup(pool& p) override {
@@ -505,7 +505,7 @@ protected:
     static std::uint64_t number_of(const void* object) {
         return static_cast<const digits*>(object)->number();
     }
-    /// What it finds wrong it tells by a state that no operation leaves.
+    /// Reports a fault as a state that no operation leaves.
     static void look_twice(pool& p) {
         simpo::detail::seen it(p.internals(), "it", {"digits", 1, sizeof(digits)});
         std::uint64_t seen = 0;
@@ -541,8 +541,8 @@ class viewed_anew final : public viewed {
     unsigned operations_after() const override { return 0; }
 };
 
-/// Goes to its file and comes back while one looks, goes as it came, another one takes its place,
-/// and it is back there.
+/// While a reader looks, the object is swapped out, comes back, and is swapped out unchanged.
+/// Another object takes its place, and the first one returns to that place.
 class viewed_swapped final : public swapped {
     using swapped::swapped;
     unsigned threads() const override { return 2; }
@@ -557,7 +557,7 @@ class viewed_swapped final : public swapped {
         if (i == 3) append_and_sync(p, 2);
     }
     unsigned operations_after() const override { return 0; }
-    /// What it finds wrong it tells by a state that no operation leaves.
+    /// Reports a fault as a state that no operation leaves.
     static void look(pool& p) {
         simpo::detail::seen it(p.internals(), "it", {"digits", 1, sizeof(digits)});
         std::uint64_t seen = 0;
@@ -576,8 +576,8 @@ bool add_variants(const std::string& what, std::span<const variant> of = variant
     for (const variant& v : of) add("simpo/" + what + "/" + v.name, std::make_unique<Program>(v));
     return true;
 }
-/// Where caches last: which lines of a whole log a failure takes, in millions of ways, tells
-/// nothing of who looks.
+/// Only where caches survive: which lines of a whole log a failure takes, in millions of ways, has
+/// no effect on the reader.
 constexpr auto lasting = std::span(variants).subspan(1);
 [[maybe_unused]] const bool added =
     (add_variants<groups>("groups"), add_variants<settled>("settled"),

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Goal: objects are found again as the calls on them left them; what a handle promises of order, of
-//           waiting
-// and of room holds. Method: calls that do not commute, in every mode, beside what they must leave.
+// waiting and of room holds. Method: calls that do not commute, in every mode, beside what they
+// must leave.
 #include <simpo/test_support.hpp>
 
 #include <gtest/gtest.h>
@@ -130,7 +130,7 @@ TEST_P(Simpo, ThreadsDeferSideBySideAndNoCallIsLostOrMadeTwice) {
     EXPECT_TRUE(in.get<digits>().call<&digits::sums_to>(calls * 10));
 }
 
-/// Whose const function throws.
+/// A class whose const function throws.
 class moody {
 public:
     static constexpr class_name simpo_class{"moody", 1};
@@ -227,7 +227,7 @@ TEST_P(Simpo, LargeObjectsLieInRunsOfChunks) {
     }
 }
 
-// Chunks of 64 KiB have size classes that are no whole lines, as 6 544.
+// Chunks of 64 KiB have size classes that are not whole lines, such as 6 544.
 TEST_P(Simpo, ObjectsThatShareAChunkBeginAtLines) {
     in.how.create_bytes = 16_MiB;
     in.open();
@@ -315,7 +315,7 @@ TEST_P(Simpo, ACallWithoutAHintWaitsForThoseBeforeItAndIsWaitedFor) {
     in.open();
     auto r = in.make<rows>(object_options{2_KiB});
     std::atomic<bool> stop{false};
-    std::thread waits([&, r]() mutable { // that there is somebody who helps
+    std::thread waits([&, r]() mutable { // so that some thread helps
         while (!stop.load()) r.sync();
     });
     rows model;

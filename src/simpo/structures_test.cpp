@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Goal: each structure of holdfast/simpo/ is the textbook's, and is found after a crash as
-//           committed calls left
-// it. Method: random calls on a persistent object and on the standard library's counterpart; the
-// pool is let go of again and again, with a tail that was never committed and must not come back.
+// committed calls left it. Method: random calls on a persistent object and on the standard
+// library's counterpart; the pool is let go of again and again, with a tail that was never
+// committed and must not come back.
 #include <simpo/test_support.hpp>
 
 #include <holdfast/simpo/array.hpp>
@@ -303,7 +303,8 @@ TEST_P(Structures, AClassThatDerivesFromOneHasItsOwnName) {
     EXPECT_EQ(in.get<jobs>().call<&jobs::deheap>()->number, 2U);
 }
 
-/// Long numbers came out as 1.23457e+06, and a heap of a class that is no number did not compile.
+/// Long numbers came out as 1.23457e+06, and a heap of a class that is not a number did not
+/// compile.
 TEST(StructuresOfSimpo, PrintingHasAllDigitsOrBytes) {
     const auto printed = [](const auto& what) {
         ::testing::internal::CaptureStdout();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Goal: a swap_to that failed leaves nothing behind: it may be called again, while the pool is
-//           open. Method: each of its
-// allocations fails once, those among them behind the moment when the folder is the pool's.
+// open. Method: each of its allocations fails once, those among them behind the moment when the
+// folder is the pool's.
 #include "test_support.hpp"
 
 #include <holdfast/simpo/swap.hpp>

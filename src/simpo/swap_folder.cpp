@@ -32,16 +32,16 @@ constexpr std::uint64_t piece_bytes = 1ULL << 20;
 constexpr std::size_t packing_bytes = 16;
 constexpr const char* lock_name = "holdfast-swap";
 
-// Of a process that has views of one object: a file is opened once at a time (os_file).
+// For a process with views of one object: os_file opens a file once at a time.
 std::mutex reading;
-// In a child of fork() nobody reads: the thread that has it there is the parent's.
+// In a child of fork() no thread reads: a reading thread stayed in the parent.
 [[maybe_unused]] const int watching =
     pthread_atfork(nullptr, nullptr, [] { ::new (&reading) std::mutex; });
 
-/// What a file begins with. Pieces follow: each the length of what is stored of it (u64), and that,
-/// which is the piece itself where it is as long. The lock's file is this alone: its number is the
-/// pool's generation when the folder was opened last, its salt the number of that open, and behind
-/// them stands 0.
+/// The beginning of a file. Pieces follow, each as the length of its stored bytes (u64), and those
+/// bytes; a piece of full length is stored as it is. The lock's file consists of the head alone:
+/// its number is the pool's generation when the folder was opened last, its salt the number of that
+/// open, and 0 stands behind them.
 struct file_head {
     std::uint64_t magic; // file_magic
     std::uint64_t check; // of all that follows
@@ -64,7 +64,7 @@ file_head head_for(const std::array<std::uint8_t, 16>& pool) {
     return h;
 }
 
-/// A file that grows by what is put.
+/// A file that grows by each put().
 class writing {
 public:
     explicit writing(const os_file& to) : to_(&to) {}
@@ -147,10 +147,10 @@ status make_directory(const std::string& path, const os_file& pool) {
     if (!made && errno != EEXIST) return failed("mkdir");
     struct stat of{};
     if (made && ::fstat(pool.descriptor(), &of) == 0 && of.st_uid != ::geteuid())
-        (void)!::lchown(path.c_str(), of.st_uid, of.st_gid); // the files in there say so
+        (void)!::lchown(path.c_str(), of.st_uid, of.st_gid); // for the files in it, lchown decides
     const std::string parent = path.substr(0, path.rfind('/', path.size() - 2) + 1);
     const int fd = ::open(parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0 && errno == EACCES) return {}; // who may not read it cannot sync it
+    if (fd < 0 && errno == EACCES) return {}; // without the right to read it there is no sync
     if (fd < 0) return failed("open the directory above");
     const int synced = ::fsync(fd);
     const int error = errno;
@@ -307,7 +307,7 @@ status swap_folder::read(const object_head& swapped, std::byte* copy) const {
     const std::string name = name_of(swapped, swapped.file);
     const auto wrong = [&](const std::string& what) { return refusal(name, errc::corrupt, what); };
     const auto file = os_file::open_existing(name, false, held::to_read);
-    if (!file && file.error().code() == errc::not_found) // whoever finds no object may make it
+    if (!file && file.error().code() == errc::not_found) // not_found would invite a new object
         return refusal(name, errc::io_error,
                        fmt::format("the file of object \"{}\", which is swapped out, is not there",
                                    swapped.name));

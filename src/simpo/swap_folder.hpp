@@ -26,9 +26,9 @@ namespace hf::simpo {
 
 class swap_folder {
 public:
-    /// Makes and locks it for this pool; of one that is open read-only, or in an image, does
-    /// neither. Where it failed it may be called again. 'opened_by': a number that no other open of
-    /// a pool has.
+    /// Makes and locks the folder for this pool. For a pool that is open read-only, or in an image,
+    /// it does neither. After a failure it may be called again. 'opened_by': a number that no other
+    /// open of a pool has.
     static result<swap_folder> open(const pool_file& of, std::string path, const swap_options& how,
                                     std::uint64_t opened_by);
 
@@ -36,12 +36,10 @@ public:
     /// std::bad_alloc.
     status write(const object_head& of, std::uint64_t number, const std::byte* copy) const;
     /// Reads the copy of an object that is swapped out. Throws std::bad_alloc.
-    ///
-    /// Errors:   corrupt; bad_argument: it is packed by what swap_to was not given; io_error: it is
-    ///           not there, or as the
-    /// file system says.
+    /// Errors:   corrupt; bad_argument: it is packed, and swap_to was not given that compression;
+    ///           io_error: it is missing, or as the file system says.
     status read(const object_head& swapped, std::byte* copy) const;
-    /// Whether the file that the head names is there, whatever is in it. Throws std::bad_alloc.
+    /// Whether the file that the head names exists, with any contents. Throws std::bad_alloc.
     bool has(const object_head& of) const;
     void remove(const object_head& of, std::uint64_t number) const noexcept;
     /// An object's salt, and the number of its file.
@@ -60,7 +58,7 @@ private:
     std::string path_; // ends with a slash
     const compression* packing_;
     pool_name pool_;
-    os_file lock_; // none of a pool that is open read-only
+    os_file lock_; // no lock for a pool that is open read-only
 };
 
 } // namespace hf::simpo

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Goal: objects that do not all fit into their pool are all there, with every call that was made of
-//           them, whoever uses
-// them and whenever it is closed or crashes; no block and no file is lost; and what is wrong with a
-// file is said. Method: pools with room for four of twelve objects, and a model of what each holds.
-// test/attacks/kill/simpo_swap_workload.cpp has kills.
+// Goal: objects that do not all fit into their pool are all there, with every call that was made on
+// them, on any thread and after any close or crash. No block and no file is lost, and damage of a
+// file is reported. Method: pools with room for four of twelve objects, and a model of what each
+// holds. test/attacks/kill/simpo_swap_workload.cpp has kills.
 #include <simpo/test_support.hpp>
 #include <simpo/view.hpp>
 #include <trace/trace.hpp>
@@ -40,7 +39,7 @@ namespace {
 using u64 = std::uint64_t;
 namespace fs = std::filesystem;
 
-/// 160 KB, of which a call changes one word.
+/// 160 KB; a call changes one word.
 class sheet {
 public:
     static constexpr class_name simpo_class{"sheet", 1};
@@ -240,7 +239,7 @@ TEST_P(SimpoSwap, AFileThatWasRemovedMeanwhileIsWrittenAgain) {
     EXPECT_EQ(find(0).call<&sheet::sum>(), 3U);
 }
 
-// What happens to the pool, and whether the only object's file was there then.
+// Events of the pool, and whether the only object's file existed then.
 struct {
     const pool::impl* pool;
     const u64* word;
@@ -345,7 +344,7 @@ TEST_P(SimpoSwap, ThreadsShareAPoolThatIsTooSmall) {
     make_all();
     std::array<std::atomic<u64>, sheets> expected{};
     std::vector<std::thread> threads;
-    for (unsigned t = 0; t < 3; ++t) // two of which may have their objects there
+    for (unsigned t = 0; t < 3; ++t) // two of them may have their objects there
         threads.emplace_back([&, t] {
             std::mt19937 random(t);
             for (unsigned i = 0; i < 150; ++i) {
@@ -623,7 +622,7 @@ TEST_P(SimpoSwap, SaysWhatIsWrongWithALock) {
     open();
 }
 
-/// Says that it packs, and does not.
+/// Claims to pack, and does not.
 class lying final : public compression {
 public:
     explicit lying(std::size_t packed) noexcept : packed_(packed) {}

@@ -34,7 +34,7 @@ detail::core* objects::least_recently_used(const std::vector<const detail::core*
     return found;
 }
 
-/// What an object that goes leaves in the pool, of 'sizeof(object_head)' bytes. Throws
+/// The remains of an object that goes, in the pool: 'sizeof(object_head)' bytes. Throws
 /// std::bad_alloc.
 block objects::take_remains(room_for whom) {
     block b = take_block(sizeof(object_head));
@@ -50,8 +50,8 @@ bool objects::keep_spare() noexcept try {
     return false;
 }
 
-/// A block, for which others make room. 'in_use': objects that are used might. Requires: the lock.
-/// Throws std::bad_alloc.
+/// A block; others make room for it. 'in_use': whether objects in use could make room. Requires:
+/// the lock. Throws std::bad_alloc.
 result<block> objects::reserve_now(std::uint64_t bytes, room_for whom, bool& in_use) {
     if (!swap_) return take_block(bytes);
     std::vector<const detail::core*> used;
@@ -69,13 +69,14 @@ result<block> objects::reserve_now(std::uint64_t bytes, room_for whom, bool& in_
             used.push_back(next);
         }
     }
-    // Its chunk may lie where one that has gone comes back to.
+    // Its chunk may be the place that an object needs which comes back.
     if (spare_.offset != 0) free_block(std::exchange(spare_, {}));
     return block{};
 }
 
-/// A block, for which others make room. With it the lock, which it is put under: between the two
-/// other threads would find the pool full, and nothing in it that can go. Throws std::bad_alloc.
+/// A block, for which others make room, and the lock under which it is put: without the lock other
+/// threads would meanwhile find the pool full, with nothing in it that can go. Throws
+/// std::bad_alloc.
 result<block> objects::reserve(std::uint64_t bytes, room_for whom,
                                std::unique_lock<std::mutex>& held) {
     if (rounded_to_lines(pool_->blocks.durable(), bytes) ==
@@ -157,7 +158,7 @@ status objects::bring_back(detail::core& which) try {
     }
     const position anew = position_of(head.resilient) + head.log_lines;
     head.magic = object_magic;
-    head.since = anew; // a reader that found it here before, and another one meanwhile, is told so
+    head.since = anew; // for a reader that found it here before, and another object meanwhile
     head.check = head_check(head);
     head.resilient = index_of(head.salt, anew, 0);
     const result<block> b = reserve(block_bytes_of(head), room_for::coming, held);
@@ -179,7 +180,7 @@ result<const swap_folder*> objects::folder() {
                    "persistent objects are swapped out: hf::simpo::swap_to says to where");
 }
 
-/// Requires: no word names what has this file, and that is fenced.
+/// Requires: no word names an object with this file, and that is fenced.
 void objects::remove_file(const object_head& of) const noexcept {
     if (of.file == 0 || !swap_) return;
     pool_->file->medium().promise(); // in a durable_together the fence has only ordered
@@ -202,7 +203,7 @@ status objects::swap_to(std::string folder, const swap_options& how) {
     for (const auto& each : all_)
         if (!each->destroyed() && each->head().file != 0)
             named.emplace(each->head().salt, each->head().file);
-    pool_->file->medium().promise(); // what was ended in a durable_together may need its file yet
+    pool_->file->medium().promise(); // an object that has ended in a group may need its file yet
     opened->remove_all_but(named);
     swap_.emplace(std::move(*opened));
     uses_ = 1;

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Goal: every object of a pool can be found, dropped and made another one, whether or not its class
-//           is still there,
-// and no memory is lost. Method: classes of two versions in one program; the heap's account before
-// and after.
+// is still there, and no memory is lost. Method: classes of two versions in one program; the heap's
+// account before and after.
 #include <simpo/test_support.hpp>
 
 #include <holdfast/alloc.hpp>

@@ -25,7 +25,7 @@ constexpr unsigned damaged_max = 8; // looks at a table with what cannot be: blo
 std::uint64_t load(const std::uint64_t& word) noexcept {
     return std::atomic_ref(const_cast<std::uint64_t&>(word)).load(std::memory_order_acquire);
 }
-/// Behind it no byte is read of 'from' again, and nothing that is read later was read before.
+/// Behind it no byte of 'from' is read again, and later reads come after it.
 void take(void* to, const void* from, std::uint64_t bytes) noexcept {
     std::memcpy(to, from, bytes);
     std::atomic_thread_fence(std::memory_order_acquire);
@@ -69,7 +69,7 @@ bool seen::covers(std::uint64_t offset, std::uint64_t bytes) {
     return offset + bytes <= end_;
 }
 
-/// What is wrong with the object that the word names; null: nothing.
+/// The fault of the object that the word names; null: no fault.
 const char* seen::read_head(place& at) {
     if (at.offset % line_bytes != 0 || !covers(at.offset, sizeof at.head)) return "no such place";
     take(&at.head, block(at), sizeof at.head);
@@ -158,8 +158,9 @@ seen::read_to seen::read_calls(const place& at, position from) {
     return {end, p};
 }
 
-/// Whether two groups end behind what is no record, and was none when they were found. Their lines
-/// are not written again before the resilient index, which is at 'from', is beyond the hole: (3).
+/// Whether two groups end behind an invalid record, which was invalid when they were found, too.
+/// Their lines are not written again before the resilient index, which is at 'from', is beyond the
+/// hole: (3).
 bool seen::stands_before_groups(const place& at, position hole, position from) const noexcept {
     const object_head& h = at.head;
     const std::byte* const log = block(at) + layout_of(h).log_offset;
@@ -220,8 +221,8 @@ result<bool> seen::try_to_look() {
         return damaged("its resilient index does not verify");
     }
     const position from = position_of(index);
-    // A checkpoint there may have what a next writer went on from when it had given up what was
-    // seen (roll_back).
+    // A checkpoint at the same position may be of a next writer that had given up what was seen
+    // (roll_back).
     const bool anew = now_ == nullptr || at.head.salt != at_.head.salt || from > version_ ||
                       (from == version_ && index != index_);
     if (anew) make_room(parts.copy_bytes);
@@ -259,7 +260,7 @@ void seen::make_room(std::uint64_t bytes) {
     next_bytes_ = bytes;
 }
 
-/// Of one that is swapped out, which is in one file, whole, that nobody writes.
+/// For an object that is swapped out: it is in one file, whole, that nobody writes.
 result<bool> seen::look_into_file(place& at, std::uint64_t index, bool anew) {
     const auto& head = *reinterpret_cast<const object_head*>(block(at));
     object_head now;

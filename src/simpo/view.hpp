@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// An object as a process sees it that does not write it, beside one that may.  SIMPO §3.4
+// An object as seen by a process that does not write it, beside one that may.  SIMPO §3.4
 //
-// (1) Nothing that is read is believed: a writer may store to all of it meanwhile, and the block be
-//     another one's by now. It is copied to private memory first, and judged there; offsets are
-//     bounded by what a header of the file names.
-// (2) A copy is the object at the resilient index if the index is the same before it was read and
-//     behind: the next checkpoint but one is the first that writes it again.
-// (3) Where the log was found to end it ends, and not only seems to as its lines are written again,
-//     if the index is then not beyond: lines are written again behind the index that frees them
-//     alone.
-// (4) All of that was this object's if a word of the table names it still when all is read, and it
-//     has its salt.
-// (5) So what is shown has all that was committed when it was asked for, and a later look has no
-//     less: positions and the index only grow.
-// (6) Nothing is stored, and nobody waited for: what was overtaken is read again, a bounded number
-//     of times.
-// (7) A log that has lost committed groups is damage, as recovery has it (core.cpp), and not a
-//     shorter log: the end of a group is written when all that lies before the end of the one
-//     before it is, so no writer leaves two ends behind a record that is none.
+// (1) A view trusts nothing that it reads: a writer may store to all of it meanwhile, and the block
+//     may belong to another object by now. The view copies it to private memory first, and judges
+//     the copy; a header of the file bounds the offsets.
+// (2) A copy is the object at the resilient index if the index is the same before and behind the
+//     read: only the next checkpoint but one writes that copy again.
+// (3) The end that was found in the log is real if the index is not beyond it afterwards. Otherwise
+//     it may be a line that is being written again: lines are written again only behind the index
+//     that frees them.
+// (4) All of that belonged to this object if, when all is read, a word of the table still names it,
+//     and it has its salt.
+// (5) So a view shows all that was committed when it was asked, and a later look shows no less:
+//     positions and the index only grow.
+// (6) A view stores nothing and waits for nobody: what a writer has overtaken is read again, a
+//     bounded number of times.
+// (7) A log that has lost committed groups is damaged, as for recovery (core.cpp), and not a
+//     shorter log. The end of a group is written only when everything before the end of the
+//     previous group has been written. So no writer leaves two ends behind an invalid record.
 #pragma once
 
 #include <open/pool_impl.hpp>
@@ -34,7 +34,7 @@
 
 namespace hf::simpo {
 
-namespace view_steps { // for tests: what happens between them is what a writer may do
+namespace view_steps { // for tests: a writer may act between them
 enum class step : std::uint8_t { found, read_index, copied, read_log, asked_again };
 extern void (*taken)(step);
 } // namespace view_steps
@@ -43,10 +43,11 @@ namespace detail {
 
 class seen {
 public:
-    /// Of the object of this name; nothing is seen yet. Throws std::bad_alloc.
+    /// The object of this name; nothing is seen yet. Throws std::bad_alloc.
     seen(pool::impl& in, std::string_view name, const class_shape& what);
 
-    /// Sees all that is committed now, or, with an error, what it did. Throws std::bad_alloc.
+    /// Sees all that is committed now; on an error it still has the old state. Throws
+    /// std::bad_alloc.
     status look();
     const std::byte* object() const noexcept { return now_.get(); }
     position version() const noexcept { return version_; }

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Goal: a view shows what was committed, all of it, and never less than before, whatever its writer
-//           does meanwhile; it
-// stores nothing; and whatever stands in the pool it says so. Method: two processes in order, over
-// a channel; a reader held up at each step while the writer goes round its log, ends the object or
-// makes another one; words of the pool replaced under a reader that has it open.
+// Goal: a view shows what was committed, all of it, and never less than before, while its writer
+// does anything. It stores nothing, and reports any damage of the pool. Method: two processes in
+// order, over a channel; a reader held up at each step while the writer goes round its log, ends
+// the object or makes another one; words of the pool replaced under a reader that has it open.
 // test/attacks/kill/views_main.cpp has the writer that nobody holds up.
 #include <pool/header.hpp>
 #include <pool/other_process.hpp>
@@ -92,10 +91,10 @@ constexpr object_options small_log{.log_bytes = 1_KiB, .callers = 2, .results = 
 class SimpoView : public test::PoolTest {
 protected:
     SimpoView() { in.how.shared = true; }
-    /// What a writer does: 'o'pen, 'c'lose, 'd'ie, 'n'ew object, 'l'og a call, 's'ync, 'i'nstant
+    /// The writer's orders: 'o'pen, 'c'lose, 'd'ie, 'n'ew object, 'l'og a call, 's'ync, 'i'nstant
     /// call, 'k'eep (checkpoint), 'm'any calls: the log goes round, 'e'nd the object, 'r'emake it,
     /// 'g'row the pool, 'S'wap it out, 'B'ring it back, make another one for its 'p'lace, 'P': drop
-    /// that; 'L': end it, and swap out larger ones, one of which has its place.
+    /// that; 'L': end it, and swap out larger objects until one has its place.
     bool write(char order) {
         switch (order) {
         case 'o': in.open(); return true;
@@ -343,7 +342,8 @@ TEST_P(SimpoView, ShowsThoseThatAreSwappedOut) {
     }
 }
 
-/// The hazard: it is back where it was, and meanwhile another one was there, whose bytes were read.
+/// The hazard: the object is back at its place; meanwhile another one was there, whose bytes were
+/// read.
 TEST_P(SimpoView, OneThatIsBackWhereItWasIsReadAnew) {
     other_process writer([this](char order) { return write(order); });
     ASSERT_TRUE(writer.do_it('o') && writer.do_it('n') && writer.do_it('m') && writer.do_it('k'));
@@ -417,8 +417,8 @@ TEST_P(SimpoView, ObjectsComeAndGo) {
     EXPECT_EQ(seen(v), 0U);
 }
 
-/// A limit on its addresses keeps a reader from what the pool grows by: it is told so, and sees
-/// nothing else.
+/// A limit on its addresses keeps a reader from what the pool grows by: it gets that reason, and
+/// sees nothing else.
 TEST_P(SimpoView, AReaderWithoutRoomToGrowIsToldSo) {
     in.how.max_bytes = 1024_MiB;
     other_process writer([this](char order) {
@@ -536,7 +536,7 @@ TEST_P(SimpoView, StoresFlushesAndWaitsForNothing) {
     EXPECT_TRUE(bytes_of(in.path()) == before);
 }
 
-/// Of a writer that has died, whose words others replace while a reader has the pool open.
+/// The pool of a writer that has died; tests replace its words while a reader has the pool open.
 class SimpoViewForged : public ::testing::Test {
 protected:
     void SetUp() override {
@@ -659,7 +659,7 @@ TEST_F(SimpoViewForged, WordsOfATableOfCallers) {
     EXPECT_GT(shown_, 0U);
 }
 
-/// Recovery refuses such a log. A view showed what stands before the damage, as if that were all.
+/// Recovery refuses such a log. A view showed the part before the damage, as if that were all.
 TEST_F(SimpoViewForged, ARecordThatIsGoneBeforeCommittedGroupsIsDamage) {
     const u64 log = word(super_ + sizeof(superblock) + 2 * word_bytes) + layout.log_offset;
     auto held = view<tally>::open(in_.pool(), "more");
@@ -672,7 +672,7 @@ TEST_F(SimpoViewForged, ARecordThatIsGoneBeforeCommittedGroupsIsDamage) {
             if (value == was) continue;
             put(at, value);
             const auto anew = view<tally>::open(in_.pool(), "more");
-            const bool known = place < 3; // behind it two groups end; else no open can know
+            const bool known = place < 3; // two groups end behind it; else no open can know
             EXPECT_EQ(bool(anew), !known) << place;
             if (!anew) EXPECT_EQ(name(anew.error().code()), "corrupt") << anew.error().what();
             else EXPECT_EQ((*anew)->count(), place < 4 ? 2U : 4U);
@@ -684,8 +684,8 @@ TEST_F(SimpoViewForged, ARecordThatIsGoneBeforeCommittedGroupsIsDamage) {
     EXPECT_EQ((*view<tally>::open(in_.pool(), "more"))->count(), 6U);
 }
 
-/// A writer that rolls back goes on a whole log behind what it keeps: where what was seen may end,
-/// too.
+/// A writer that rolls back continues a whole log behind what it keeps. What a view has seen may
+/// end at the same position.
 TEST_F(SimpoViewForged, AnotherCheckpointAtTheSamePositionIsLookedAt) {
     auto held = view<tally>::open(in_.pool(), "it");
     ASSERT_TRUE(held);
@@ -693,7 +693,7 @@ TEST_F(SimpoViewForged, AnotherCheckpointAtTheSamePositionIsLookedAt) {
     const u64 resilient = head_ + offsetof(object_head, resilient);
     const u64 version = held->version(), salt = word(head_ + offsetof(object_head, salt));
     put(resilient,
-        index_of(salt, version, copy_of(word(resilient)))); // of which the copy has no call
+        index_of(salt, version, copy_of(word(resilient)))); // into a copy without the call
     EXPECT_TRUE(held->refresh().ok());
     EXPECT_EQ(held->version(), version);
     EXPECT_EQ((*held)->count(), 0U);

@@ -35,7 +35,7 @@ struct avl {
         }
     }
 
-    /// Rebalances where a node is gone: that side of 'node' is lower by one.
+    /// Rebalances after the removal of a node: that side of 'node' is lower by one.
     static void erased(tree_root& tree, tree_node* node, unsigned side, std::int64_t) noexcept {
         while (node != nullptr) {
             tree_node* parent = node->parent;

@@ -17,7 +17,7 @@ void add(const char* what, steps before, std::vector<steps> of_threads) {
     add("insert", {}, {inserted({1, 2, 3})}); // the top, below it, rotated
     add("insert outside", inserted({40, 30, 50}), {inserted({20, 10, 60, 70})});
     add("insert inside", inserted({40, 30, 50}), {inserted({20, 25, 60, 55})});
-    // Rotated at the top; what hung between goes to the one side or the other.
+    // Rotated at the top; the subtree between the two goes to one side or the other.
     add("insert outside, below", inserted({40, 20, 50, 10, 30}), {inserted({5})});
     add("insert inside, left below", inserted({40, 20, 50, 10, 30, 60}), {inserted({25, 26})});
     add("insert inside, low", inserted({40, 20, 50, 10, 30}), {inserted({25})});

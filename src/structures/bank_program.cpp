@@ -37,7 +37,7 @@ class bank_transfer final : public bank_program {
     }
 };
 
-/// Transfers that share an account: whatever the order, both or one or none.
+/// Transfers that share an account: in any order, both or one or none.
 class bank_two_threads final : public bank_program {
     unsigned threads() const override { return 2; }
     unsigned operations(unsigned) const override { return 1; }

@@ -1,25 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // bptree<Key, Value>: a B+tree with a reader-writer lock for its shape and one for each leaf. Plain
-// code: the engine it is failure-atomic with is the including file's.
+// code: the including file chooses the engine that makes it failure-atomic.
 //
 //   (1) Leaves hold keys with their values, 'height' levels of inner nodes stand above them. All
 //       leaves are on one level; none is empty. Without keys there is no node at all.
 //   (2) The i-th child of an inner node holds the keys from the i-th separator to the next one. The
-//       first separator means nothing: that child has whatever is left of the second.
-//   (3) A node's keys are ordered by its slot_order; they never move, and slots out of use hold
-//       garbage. Sorted arrays would overwrite half a leaf where this overwrites one entry.
-//       Measured against them with 32-byte keys and 256-byte values, insertions of 200 000 keys,
-//       engine redo: 1.31 times as many a second, 291 log bytes each for 630.
-//   (4) Who is in the tree holds its lock shared, and the lock of the leaf that it reads or
-//       changes. Inner nodes do not change then. An insertion that finds its leaf full, and the
-//       erasure of a leaf's last key, start again with the tree's lock held exclusively, and
-//       without others.
+//       first separator means nothing: the first child has all keys before the second separator.
+//   (3) A node's slot_order orders its keys. Keys never move, and unused slots hold garbage. Sorted
+//       arrays would overwrite half a leaf where this overwrites one entry. Measured against them
+//       with 32-byte keys and 256-byte values, insertions of 200 000 keys, engine redo: 1.31 times
+//       as many a second, 291 log bytes each instead of 630.
+//   (4) An operation holds the tree's lock shared, and the lock of the leaf that it reads or
+//       changes. Inner nodes do not change meanwhile. An insertion that finds its leaf full, and
+//       the erasure of a leaf's last key, start again with the tree's lock held exclusively, and no
+//       other lock.
 //   (5) An operation holds its locks until its failure-atomic function, which searches the leaf or
 //       the tree and changes it, has returned (strong strict two-phase locking).
-//   (6) On the way down an insertion splits what is full. An erasure frees a leaf that is empty,
-//       and what has nothing else below it. Nothing is rebalanced otherwise: nodes of few keys
-//       stay.
+//   (6) On the way down an insertion splits full nodes. An erasure frees an empty leaf, and every
+//       node with nothing else below it. Nothing is rebalanced otherwise: nodes of few keys stay.
 //   (7) No lock shares a cache line with what a section stores to: it is never flushed.
 //   (8) Zero-filled is empty.
 //
@@ -59,12 +58,12 @@ public:
     // 1.33 times as many a second.
     static constexpr bool value_apart = sizeof(Value) > 32;
 
-    /// Inserts 'key', or gives it another value.
+    /// Inserts 'key', or replaces its value.
     ///
     /// Cost:     O(log n) nodes read.
     /// Ordering: redo 1 point, or 3 over what another thread has just left; clobber and undo 2, and
-    ///           one more for each word that is overwritten. 1 more for a leaf that is full:
-    ///           finding it so is a section, too.
+    ///           one more for each word that is overwritten. 1 more for a full leaf, because a
+    ///           section finds out that it is full.
     /// Crash:    the old value, or none, or the new one.
     /// Errors:   false when the pool is full; the keys and values are unchanged.
     bool insert(const Key& key, const Value& value) noexcept {
@@ -80,7 +79,7 @@ public:
         return put_splitting(this, key, &value) == outcome::changed;
     }
 
-    /// Copies the value of 'key' to '*value' (null: only looks). False when there is none.
+    /// Copies the value of 'key' to '*value' (null: only looks). False without such a key.
     ///
     /// Ordering: 0 points.
     bool find(const Key& key, Value* value) const noexcept {
@@ -111,8 +110,8 @@ public:
     }
 
     /// Calls f(key, value) for the first key that is not below 'from' and those after it, in order,
-    /// until f returns false; f does not use the tree. Returns the number of calls. Sees what
-    /// others change in leaves meanwhile or does not.
+    /// until f returns false; f does not use the tree. Returns the number of calls. Changes that
+    /// others make in leaves meanwhile may or may not be seen.
     template <class F> std::uint64_t range(const Key& from, F f) const {
         const std::shared_lock shape{lock_};
         std::uint64_t visited = 0;
@@ -273,7 +272,7 @@ private:
         return outcome::changed;
     }
 
-    /// In a section, as what follows.
+    /// This and the following functions run in a section.
     template <bool was_free>
     static outcome put_in_leaf(leaf* in, const Key& key, const Value& value) noexcept {
         const unsigned position = first_from(*in, key);
@@ -306,8 +305,7 @@ private:
         return made;
     }
 
-    /// The leaf for 'key', with room for it: what is full on the way is split. Null: the pool is
-    /// full.
+    /// The leaf for 'key', with room for it: splits full nodes on the way. Null: the pool is full.
     leaf* roomy_leaf_for(const Key& key) noexcept {
         if (root_ == nullptr) root_ = make_node<leaf>();
         else if (full(root_, height_) && !grow()) return nullptr;
@@ -326,7 +324,7 @@ private:
         return as_leaf(at);
     }
 
-    /// Puts a root with one child above the one that there is. False: the pool is full.
+    /// Puts a root with one child above the present one. False: the pool is full.
     bool grow() noexcept {
         inner* above = make_node<inner>();
         if (above == nullptr) return false;
@@ -337,8 +335,8 @@ private:
         return true;
     }
 
-    /// Splits a full child in two halves; if it is the last one and 'key' goes behind its last key,
-    /// only that one moves, so that ascending keys fill their nodes. False: the pool is full.
+    /// Splits a full child in two halves. If it is the last one and 'key' goes behind its last key,
+    /// only its last entry moves, so that ascending keys fill their nodes. False: the pool is full.
     template <class Node>
     static bool split_child(inner* parent, unsigned position, Node* left, const Key& key) noexcept {
         Node* right = make_node<Node>();

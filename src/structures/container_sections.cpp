@@ -17,7 +17,7 @@ static_assert(sizeof(store) == root_bytes);
 store* at(void* root) { return static_cast<store*>(root); }
 const store* at(const void* root) { return static_cast<const store*>(root); }
 
-/// Where in its node an element lies: learned from a container of the same type that remembers
+/// The place of an element in its node: learned from a container of the same type that remembers
 /// what it allocates.
 struct last_block {
     void* at = nullptr;

@@ -22,7 +22,7 @@ std::uint64_t add(const hf::pool& pool, void* root, std::uint64_t article,
                   std::uint64_t amount) noexcept;
 bool remove(void* root, std::uint64_t article) noexcept;
 
-/// What there is of an article; 0 when it is not known. The rest requires: no section runs.
+/// The amount of an article; 0 for an unknown one. The rest requires: no section runs.
 std::uint64_t amount(const void* root, std::uint64_t article) noexcept;
 std::uint64_t count(const void* root) noexcept;
 /// The three containers agree.

@@ -44,7 +44,7 @@ public:
         const std::unique_lock held{growth_};
         return append(this, value);
     }
-    /// Changes an element; false when there is none of this index.
+    /// Changes an element; false if the index is out of range.
     ///
     /// Crash:   the old value or the new one.
     /// Threads: any; with others that change, read, and append.
@@ -54,7 +54,7 @@ public:
         assign(&element(index), value);
         return true;
     }
-    /// Copies an element; false when there is none of this index. Takes no lock, but for (3).
+    /// Copies an element; false if the index is out of range. Takes no lock, except for (3).
     bool get(std::uint64_t index, word* value) const noexcept {
         if (index >= size()) return false;
         if constexpr (ends_what_it_began) {

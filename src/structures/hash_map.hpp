@@ -57,7 +57,7 @@ public:
         return put(&in.table, hash, key, &value);
     }
 
-    /// Copies the value of 'key' to '*value' (null: only looks). False when there is none.
+    /// Copies the value of 'key' to '*value' (null: only looks). False without such a key.
     ///
     /// Ordering: 0 points.
     bool find(const Key& key, Value* value) const noexcept {

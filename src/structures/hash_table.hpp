@@ -116,8 +116,8 @@ constexpr bool crowded(std::uint64_t shape) {
            bucket_count(shape) < one_bucket;
 }
 
-// Where the array of buckets is named that is missing before bucket 'fresh', the next, is there;
-// null: none is.
+// The word that will name the array of buckets for bucket 'fresh', the next one, if that array is
+// missing; null: it is there.
 inline hash_node*** missing_segment(hash_table* table, std::uint64_t fresh) noexcept {
     if (fresh < (1u << hash_table::small_log2)) return nullptr;
     hash_node*** segment = &table->segments[segment_of(fresh)];
@@ -256,10 +256,10 @@ template <class F> void for_each(const hash_table* table, F f) {
 }
 
 /// Calls f(hash_node*) for the nodes of one bucket that do not sort below 'from', which is 0 at
-/// first; returns what the next call is to be given, 0 when that was the last bucket.
+/// first. Returns the argument for the next call, 0 after the last bucket.
 ///
-/// A walk by such calls meets every node once that is linked all the time, however the table
-/// changes between them; one that is linked or unlinked meanwhile at most once.
+/// A walk by such calls meets every node exactly once that is linked all the time, however the
+/// table changes between them. It meets a node at most once that is linked or unlinked meanwhile.
 /// Threads: caller holds its lock at least shared, during a call.
 template <class F>
 std::uint64_t for_each_in_bucket(const hash_table* table, std::uint64_t from, F f) {
@@ -274,7 +274,7 @@ std::uint64_t for_each_in_bucket(const hash_table* table, std::uint64_t from, F 
     return ((from >> bits) + 1) << bits;
 }
 
-/// The first word found at which a table is not as it must be; 'at' is null when there is none.
+/// The first word at which a table is damaged; 'at' is null if none is.
 struct hash_fault {
     const void* at = nullptr;
     const char* what = "";
@@ -297,8 +297,8 @@ hash_fault fault_of_segments(const hash_table* table, Believe&& believe) noexcep
     return {};
 }
 
-/// Whether (1)-(3) hold, and the count, in memory that may say anything: 'believe(node)' says
-/// whether a node may be there, before it is followed. Ends whatever the chains are.
+/// Whether (1)-(3) hold, and the count, in memory with any contents: 'believe(node)' decides
+/// whether a node may be there, before it is followed. Ends for any chains.
 ///
 /// Requires: no fault_of_segments().
 template <class Believe>
@@ -310,7 +310,7 @@ hash_fault fault_of_chains(const hash_table* table, Believe&& believe) noexcept 
     for (std::uint64_t slot = 0; slot < buckets; ++slot) {
         if (slot + 8 < buckets) __builtin_prefetch(*detail::bucket_at(table, slot + 8));
         std::uint64_t least = 0;
-        const hash_node* passed = nullptr; // every so often another: in a circle it comes again
+        const hash_node* passed = nullptr; // replaced every so often: in a circle it comes again
         hash_node* const* at = detail::bucket_at(table, slot);
         for (const hash_node* node = *at; node != nullptr; at = &node->next, node = *at) {
             const auto found = reinterpret_cast<std::uintptr_t>(node);

@@ -20,7 +20,7 @@ namespace {
 namespace structures = hf::structures;
 using word = std::uint64_t;
 
-/// What an operation does: by a structure's own words.
+/// An operation in the structure's own terms.
 struct step {
     enum kind { in, out, least, change } what;
     word key = 0, value = 0;

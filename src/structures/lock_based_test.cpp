@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Goal: the lock-based structures are a queue, a stack, a priority queue, a map and a vector,
-//           whatever the engine
-// and the mode, with one thread and with several, and find themselves again when the pool is opened
-// again.
+// Goal: the lock-based structures are a queue, a stack, a priority queue, a map and a vector, with
+// every engine and mode, with one thread and with several, and they are whole when the pool is
+// opened again.
 // Method: random operations with fixed seeds beside the standard library's; threads whose
-//           operations cancel out;
-// what a structure owns is all that its pool has allocated, but for the engine's own blocks.
+// operations cancel out. A structure's own blocks, and the engine's, are all that its pool has
+// allocated.
 #include <structures/growing_vector.hpp>
 #include <structures/list_map.hpp>
 #include <structures/locked_stack.hpp>
@@ -64,7 +63,7 @@ protected:
             ++blocks;
             EXPECT_NE(hf::block_bytes(*pool_, block), 0U);
         });
-        // A thread's log of engine justdo is a block; so is its table.
+        // A thread's log of engine justdo is a block, and its table is another.
         const word own = hf::account(*pool_).blocks - blocks - 1;
         EXPECT_TRUE(resumes_sections() ? own >= 2 && own <= 8 : own == 0) << own;
         pool_.reset();

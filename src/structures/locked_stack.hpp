@@ -34,7 +34,7 @@ public:
         const std::unique_lock held{lock_};
         return put(this, value);
     }
-    /// Takes the newest value off; false when there is none.
+    /// Removes the newest value; false if the stack is empty.
     ///
     /// Crash: it is there, or not.
     bool pop(T* value) noexcept {

@@ -95,7 +95,7 @@ protected:
                 std::memcmp(text + 64, "JDTHREAD", 8) == 0);
     }
 
-    /// What the pool has allocated is the root and what the structure owns, each once.
+    /// The pool has allocated the root and the structure's own blocks, each once, and nothing else.
     void expect_no_leak() {
         std::vector<const void*> allocated;
         hf::for_each_block(

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Goal: every ordered structure is a map, whatever the engine, the mode and the kind of key, while
-// nothing crashes. Crashes are the business of the crash programs.
+// Goal: every ordered structure is a map, with every engine, mode and kind of key, while nothing
+// crashes. Crash programs explore crashes.
 // Method: one suite beside std::map, random operations with fixed seeds, keys in awkward orders,
-// several threads, pools that run full; after each, what the structure owns is all that its pool
-// has allocated. The suite (ordered_map_test.cpp) is compiled once: it knows a structure as an
-// any_map. A test file says what that stands for:
+// several threads, pools that run full. After each the structure's own blocks are all that its pool
+// has allocated. The suite (ordered_map_test.cpp) is compiled once: it sees a structure as an
+// any_map. A test file defines the structures:
 //
 //     std::vector<configuration> configurations() { return every_configuration<tree>(); }
 #pragma once
@@ -31,7 +31,7 @@ struct value {
     bool operator==(const value&) const = default;
 };
 
-// Keys in the order of their numbers. Those of 32 bytes differ late, in the last of their words.
+// Keys in the order of their numbers. Keys of 32 bytes differ late, in the last of their words.
 using long_key = bytes_key<32>;
 inline void make_key(std::uint64_t number, std::uint64_t& key) { key = number; }
 inline void make_key(std::uint64_t number, long_key& key) {
@@ -45,7 +45,7 @@ inline std::uint64_t number_of(const long_key& key) {
     return std::stoull(text.substr(5));
 }
 
-/// A structure in a pool, whatever it is and whatever its keys are: numbers stand for them.
+/// A structure in a pool, of any kind and with any keys: numbers represent the keys.
 class any_map {
 public:
     virtual ~any_map() = default;
@@ -97,7 +97,7 @@ private:
     Map* map_;
 };
 
-/// What the suite runs on.
+/// A configuration of the suite.
 struct configuration {
     const char* name;
     hf::mode mode;
@@ -117,7 +117,7 @@ std::vector<configuration> every_configuration() {
             {"long_keys", mode::pmem, root_of<long_key, Structure<long_key, value>>}};
 }
 
-/// Those of a structure, which its test file says.
+/// The configurations of a structure, which its test file defines.
 std::vector<configuration> configurations();
 
 } // namespace hf::structures::test

@@ -14,15 +14,15 @@
 namespace hf::structures {
 inline namespace HF_STRUCTURES_ENGINE {
 
-/// Whether a section of this build that has begun will end: what it has stored, others may read
-/// before it has ended. Those of other engines may be taken back: readers wait for them.
+/// Whether a section of this build, once begun, certainly ends: then other threads may read its
+/// stores before it has ended. Sections of other engines may be rolled back: readers wait for them.
 inline constexpr bool ends_what_it_began =
     std::string_view(HF_STRUCTURES_TEXT(HF_ENGINE)) == "none" ||
     std::string_view(HF_STRUCTURES_TEXT(HF_ENGINE)) == "justdo" ||
     std::string_view(HF_STRUCTURES_TEXT(HF_ENGINE)) == "ido";
 
-/// In a section. Engines that take stores back have no atomic ones: there it is a store of a word,
-/// and who reads it follows nothing before the section has ended.
+/// For sections. Engines that take stores back have no atomic ones: there it is a plain store of a
+/// word, and a reader follows nothing before the section has ended.
 template <class Word> void publish(Word& to, Word value) noexcept {
     static_assert(sizeof(Word) == 8);
     if constexpr (ends_what_it_began) std::atomic_ref(to).store(value, std::memory_order_release);

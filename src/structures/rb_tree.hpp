@@ -49,8 +49,8 @@ struct red_black {
         if (node->parent == nullptr) hf::lazy(node->mark) = black;
     }
 
-    /// Rebalances where a node of that colour is gone: when it was black, one is missing on the
-    /// ways through there.
+    /// Rebalances after the removal of a node of that colour: if it was black, the ways through its
+    /// place lack one.
     static void erased(tree_root& tree, tree_node* parent, unsigned side,
                        std::int64_t colour) noexcept {
         if (colour == red) return;
@@ -73,10 +73,10 @@ struct red_black {
         if (node != nullptr) hf::lazy(node->mark) = black;
     }
 
-    /// Finds colours for a tree that may have lost its own. Of a node let m and M be the nodes on
-    /// the shortest and the longest way down. With b black nodes on every way it can be black if M
-    /// <= 2 b and b <= m, and red if M <= 2 b + 1 and b < m; whichever it is, its children can be
-    /// what they must, since M <= 2 m.
+    /// Finds colours for a tree that may have lost its own. Let m and M be the numbers of nodes on
+    /// a node's shortest and longest way down. With b black nodes on every way the node can be
+    /// black if M <= 2 b and b <= m, and red if M <= 2 b + 1 and b < m. In either case its children
+    /// can have the colours that they need, since M <= 2 m.
     static void restore(tree_root& tree) noexcept {
         if (tree.top == nullptr) return;
         paint(tree.top, measure(tree.top).shortest, false);
@@ -117,8 +117,8 @@ private:
         return node != nullptr && node->mark == red;
     }
 
-    // A black node is missing on 'side' of 'parent', and the sibling there has a red child: one of
-    // the sibling's side comes over.
+    // A black node is missing on 'side' of 'parent', and the sibling there has a red child: moves a
+    // node of the sibling's side over.
     static void lend(tree_root& tree, tree_node* parent, tree_node* sibling,
                      unsigned side) noexcept {
         tree_node* far = sibling->child[1 - side];

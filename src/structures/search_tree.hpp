@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// search_tree<Key, Value, Balance>: what red-black and AVL trees have in common, which is all but
-// the rebalancing. Plain code: the engine it is failure-atomic with is the including file's.
+// search_tree<Key, Value, Balance>: the common part of red-black and AVL trees, which is everything
+// except the rebalancing. Plain code: the including file chooses the engine that makes it
+// failure-atomic.
 //
 //   (1) Keys ascend from left to right, each there once.
 //   (2) A node's children name it as their parent; the top's parent is null.
 //   (3) An operation takes the lock and calls one failure-atomic function, which searches and
-//       changes. The lock is held until that has returned (strong strict two-phase locking).
-//   (4) Parents, marks and the count follow from the children: rebuild() finds them again, so that
-//       engine selective need not log them. Of parents and the count that is said once
-//       (tree_recovery), of marks, which each balance has its own of, where they are stored
+//       changes. It holds the lock until that function has returned (strong strict two-phase
+//       locking).
+//   (4) Parents, marks and the count follow from the children. rebuild() computes them again, so
+//       engine selective need not log them. tree_recovery declares parents and the count once; each
+//       balance has its own marks, and declares them where it stores them
 //       (holdfast/author/selective.hpp).
 //   (5) The lock shares no cache line with what a section stores to: it is never flushed.
 //
@@ -44,7 +46,7 @@ struct tree_node {
     unsigned side() const noexcept { return parent != nullptr && parent->child[1] == this ? 1 : 0; }
 };
 
-/// What a tree is entered by. Zero-filled is an empty tree.
+/// The entry of a tree. Zero-filled is an empty tree.
 struct tree_root {
     tree_node* top;
     std::uint64_t count; // of nodes
@@ -54,7 +56,7 @@ struct tree_root {
         return parent != nullptr ? &parent->child[side] : &top;
     }
 
-    /// Puts 'node' (null: nothing), with what is below it, where 'old' hangs.
+    /// Puts 'node' (null: nothing), with everything below it, in the place of 'old'.
     void transplant(tree_node* old, tree_node* node) noexcept {
         *link(old->parent, old->side()) = node;
         if (node != nullptr) node->parent = old->parent;
@@ -80,11 +82,11 @@ using tree_recovery = hf::derived::recovery<
 
 /// Lives in a pool, as its root or as a member of it. Zero-filled is a valid empty tree.
 ///
-/// Balance says what the marks mean: inserted(tree, node) rebalances above a new leaf of mark 0;
-/// restore(tree) sets marks that fit the children; erased(tree, parent, side, mark) where a node of
-/// that mark has gone, and at most one below it has taken its place; height(node, left, right) is
-/// the height of a node whose children have these, or -1 when its mark is wrong; an empty tree's is
-/// 0.
+/// Balance defines the meaning of marks. inserted(tree, node) rebalances above a new leaf of mark
+/// 0. restore(tree) sets marks that fit the children. erased(tree, parent, side, mark) rebalances
+/// after the removal of a node of that mark, whose place at most one node below it has taken.
+/// height(node, left, right) is the height of a node whose children have these, or -1 if its mark
+/// is wrong; an empty tree's is 0.
 ///
 /// Requires: Key and Value are trivially copyable; keys are ordered by <.
 template <class Key, class Value, class Balance> class search_tree {
@@ -109,7 +111,7 @@ public:
         return put(this, key, &value);
     }
 
-    /// Copies the value of 'key' to '*value' (null: only looks). False when there is none.
+    /// Copies the value of 'key' to '*value' (null: only looks). False without such a key.
     ///
     /// Ordering: 0 points.
     bool find(const Key& key, Value* value) const noexcept {
@@ -172,8 +174,8 @@ public:
         return height_of(tree_.top, nullptr, {}, 0, nodes) >= 0 && nodes == tree_.count;
     }
 
-    /// Finds again what engine selective stores lazily (4), which others do not: for
-    /// selective::options::rebuild, while nobody else has the tree, which is in the pool 'in'.
+    /// Computes again what engine selective stores lazily (4), and other engines do not: for
+    /// selective::options::rebuild, while nobody else uses the tree, which is in the pool 'in'.
     /// Trusts children as every operation does.
     ///
     /// Cost:     O(n).

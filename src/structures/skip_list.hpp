@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// skip_list<Key, Value>: an ordered map with one reader-writer lock. Plain code: the engine it is
-// failure-atomic with is the including file's.
+// skip_list<Key, Value>: an ordered map with one reader-writer lock. Plain code: the including file
+// chooses the engine that makes it failure-atomic.
 //
 //   (1) Level 0 links all nodes in ascending order; level i links those whose height is above i.
 //   (2) A node's height comes from its key's hash: one in four nodes of a level is in the next one.
 //       So it is the same in every run, and no section draws a number.
 //   (3) An operation takes the lock and calls one failure-atomic function, which searches and
-//       changes. The lock is held until that has returned (strong strict two-phase locking).
+//       changes. It holds the lock until that function has returned (strong strict two-phase
+//       locking).
 //   (4) The lock shares no cache line with what a section stores to: it is never flushed.
 //   (5) Zero-filled is empty.
 //
 // Source: Pugh, CACM 33(6) 1990; Clobber §5.1, the skip list with 32 levels and one lock. Differs:
-// heights by hash; keys chosen by somebody who knows the hash can make the list slow, not wrong.
+//         heights by hash; an attacker with the hash can choose keys that make the list slow, not
+//         wrong.
 #pragma once
 
 #include <structures/namespace.hpp>
@@ -61,7 +63,7 @@ public:
         return put(this, key, height_of(key), &value);
     }
 
-    /// Copies the value of 'key' to '*value' (null: only looks). False when there is none.
+    /// Copies the value of 'key' to '*value' (null: only looks). False without such a key.
     ///
     /// Ordering: 0 points.
     bool find(const Key& key, Value* value) const noexcept {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// slot_order<Slots>: which slots of a node are in use, and in which order. The slots themselves
-// stay where they are: inserting or removing one overwrites the order and no other slot.
+// slot_order<Slots>: which slots of a node are in use, and in which order. The slots themselves do
+// not move: inserting or removing one overwrites the order and no other slot.
 //
 // Source: Mao, Kohler and Morris, EuroSys 2012 §4.6.2 (Masstree's permutation). Differs: a section
 // overwrites it, so it need not be one word.

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // sorted_list<Key, Value>: keys in order, a lock a node, walked hand over hand; a priority queue,
-// and a bucket of list_map. Plain code: the engine it is failure-atomic with is the including
-// file's.
+// and a bucket of list_map. Plain code: the including file chooses the engine that makes it
+// failure-atomic.
 //
-//   (1) A lock guards the pointer behind it: the list's own the first node's, a node's its
-//       successor's; and the node's value.
-//   (2) Who walks takes the next lock before it lets the last one go: nobody overtakes, and who
-//       holds the lock before a node is the only one that can come to it.
-//   (3) A node is removed when its lock was free under (2): nobody is there. It is not held then:
-//       the block has another owner soon.
-//   (4) Keys are there once. Zero-filled is empty.
+//   (1) A lock guards the pointer behind it: the list's own lock that to the first node, a node's
+//       lock that to its successor. A node's lock also guards the node's value.
+//   (2) An operation takes the next lock before it releases the last one. So no operation overtakes
+//       another, and only the holder of the lock before a node can come to it.
+//   (3) A node is removed when its lock was free under (2): nobody is there. The remover does not
+//       hold that lock: the block has another owner soon.
+//   (4) Each key is there once. Zero-filled is empty.
 //
 // Source: JUSTDO §7, the priority queue ("a sorted list traversed using hand-over-hand locking").
 #pragma once
@@ -58,7 +58,7 @@ public:
         return at.found;
     }
 
-    /// Copies the value of 'key' to '*value' (null: only looks). False when there is none.
+    /// Copies the value of 'key' to '*value' (null: only looks). False without such a key.
     bool find(const Key& key, Value* value) const noexcept {
         position at = const_cast<sorted_list*>(this)->walk_to(key);
         if (at.found && value != nullptr) *value = (*at.link)->value;
@@ -79,7 +79,7 @@ public:
         return at.found;
     }
 
-    /// Removes the least key; false when there is none.
+    /// Removes the least key; false if the list is empty.
     ///
     /// Crash: it is there, or not.
     bool remove_min(Key* key, Value* value) noexcept {
@@ -122,8 +122,8 @@ private:
         Value value;
     };
 
-    /// Where a key is, or would be. Holds the lock of 'link', and of the node there if it has the
-    /// key.
+    /// The place of a key, present or not. Holds the lock of 'link', and of the node there if it
+    /// has the key.
     struct position {
         hf::mutex* lock;
         node** link;

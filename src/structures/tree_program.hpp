@@ -27,7 +27,7 @@ inline steps erasing(std::initializer_list<std::uint64_t> keys) {
     return all;
 }
 
-/// A number in each of several words, across a cache line's end; torn is none.
+/// A number in each of several words, across a cache line's end; words that differ are torn.
 struct wide {
     std::array<std::uint64_t, 10> words;
 

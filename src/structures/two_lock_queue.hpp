@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// two_lock_queue<T>: one lock for those who put in, one for those who take out. Plain code: the
-// engine it is failure-atomic with is the including file's.
+// two_lock_queue<T>: one lock for threads that enqueue, one for those that dequeue. Plain code: the
+// including file chooses the engine that makes it failure-atomic.
 //
-//   (1) The nodes from 'head' on are linked in order; 'head' itself is a dummy, whose value has
-//       been taken. 'tail' is the last one, or, while a node is being put in, the one before it.
-//   (2) A null pointer stands for the dummy that is part of the queue: zero-filled is empty.
-//   (3) Who takes out frees the dummy that the next node was linked to. The section that linked it
-//       has ended by then: another node is linked behind, under the same lock, or that lock has
-//       been held since. Else it could be resumed, or rolled back, over the block's next owner.
+//   (1) The nodes from 'head' on are linked in order. 'head' itself is a dummy, whose value has
+//       been taken. 'tail' is the last node, or, while a node is being enqueued, the one before it.
+//   (2) A null pointer means the dummy that is part of the queue: zero-filled is empty.
+//   (3) A dequeue frees the dummy to which the next node was linked. The section that linked it has
+//       ended by then: another node is linked behind, under the same lock, or that lock has been
+//       held since. Otherwise recovery could resume that section, or roll it back, over the block's
+//       next owner.
 //
 // Source: Michael and Scott, PODC 1996; JUSTDO §7, the queue. Differs: (3); theirs never frees to
 //           others.
@@ -43,7 +44,7 @@ public:
         return put(this, value);
     }
 
-    /// Takes the first value out; false when there is none.
+    /// Removes the first value; false if the queue is empty.
     ///
     /// Crash:   it is in, or not.
     /// Threads: as enqueue().

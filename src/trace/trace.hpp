@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What code does to persistent memory, announced as it is done to whoever listens: the crash
-// checker, a test, a simulator. Where nobody listens an announcement costs one load.
+// Announces actions on persistent memory, as they are done, to listeners: the crash checker, a
+// test, a simulator. Without listeners an announcement costs one load.
 //
-// The events here are the persistence layer's. Whoever has more to say declares events of its own
-// beside its code, for listeners that look for them; others pass them over.
+// The events here are the persistence layer's. Other modules declare events of their own beside
+// their code, for listeners that look for them; other listeners ignore them.
 #pragma once
 
 #include <atomic>
@@ -12,23 +12,22 @@
 
 namespace hf::trace {
 
-/// A kind of event, told by its address.
+/// A kind of event, identified by its address.
 struct event {
     const char* name;
     friend bool operator==(const event& a, const event& b) noexcept { return &a == &b; }
 };
-/// A store to PM will be made, by a section; where code is built in trace mode, that reports it,
-/// too.
+/// A section will store to PM; code built in trace mode reports the store as well.
 inline constexpr event store{"store"};
 inline constexpr event nt_store{"nt_store"}; // a non-temporal store was made
 inline constexpr event flush{"flush"};       // write-back of the range's lines was started
-inline constexpr event fence{"fence"};       // what the thread flushed before has been waited for
+inline constexpr event fence{"fence"};       // the thread's earlier flushes have been waited for
 
 /// Is called on the thread that does it.
 using listener = void (*)(const event& what, const void* address, std::size_t bytes);
 
-/// Adds one to the process's listeners, of which there may be listeners_max; takes one away. Done
-/// while no section runs.
+/// Adds one to the process's listeners (at most listeners_max); removes one. Call it while no
+/// section runs.
 void listen(listener to);
 void leave(listener to) noexcept;
 inline constexpr std::size_t listeners_max = 4;

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Goal: a compacted pool is good, and sealed, before it has a name and afterwards. Method: the
-//           whole examination of what
-// compaction made, and of what stands in the pool's place.
+// whole examination of the new file, and of the file in the pool's place.
 #include <mod/compaction.hpp>
 #include <pool/os_file.hpp>
 #include <verify/examine.hpp>

@@ -91,7 +91,7 @@ bool examination::headers() {
     if (!copies.any_valid()) return false;
     out_.header = copies.chosen();
     copies_agree(copies);
-    // How long the file is comes later: a cut file can still be looked at.
+    // The file's length is checked later: a cut file can still be examined.
     if (const status bad = check_header("", header(), ~std::uint64_t{0}); !bad.ok()) {
         const bool unknown =
             bad.code() == errc::wrong_version || bad.code() == errc::unknown_feature;
@@ -165,8 +165,8 @@ void examination::left_open() {
            "it to recover and seal it");
 }
 
-/// A copy of a pool in use is sealed as a whole: what its first open recovers from lies in logs,
-/// and in blocks that are not allocated yet.
+/// A copy of a pool in use is sealed as a whole: its first open recovers from logs, and from blocks
+/// that are not allocated yet.
 void examination::content() {
     if (clean() || seal_.state != seal_state::intact) return;
     if (!pool_->has(0, pool_->pool_bytes())) return; // cut, which is said
@@ -359,7 +359,7 @@ private:
                   fmt::format("a block of {} bytes (the seal)", then.bytes), "none");
     }
     void compare(const sealed_block& then) {
-        // Bounded: the same block stands in the tables; but the file may be cut.
+        // Bounded: the tables have the same block; but the file may be cut.
         const bool there = of_.pool_->has(then.offset, then.bytes);
         const std::uint64_t now =
             there ? XXH3_64bits(of_.file_.data() + then.offset, then.bytes) : 0;

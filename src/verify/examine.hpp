@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The verdict on the bytes of a pool's file: what `holdfast info`, `check` and `verify` say.
+// The verdict on the bytes of a pool's file, for `holdfast info`, `check` and `verify`.
 //
-// (1) Good means: whatever was asked for was looked at, all of it, and holds. With depth::deep that
-//     includes every byte of every allocated block, so only a sealed pool can be good.
-// (2) Pure. The same bytes get the same report, whatever they are; image.hpp (1) to (3) hold.
+// (1) Good means: everything that was asked for was examined, all of it, and holds. With
+//     depth::deep that includes every byte of every allocated block, so only a sealed pool can be
+//     good.
+// (2) Pure. The same bytes get the same report; image.hpp (1) to (3) hold.
 #pragma once
 
 #include <verify/image.hpp>
@@ -31,7 +32,7 @@ enum class depth : std::uint8_t {
 enum class verdict : std::uint8_t {
     good = 0,
     damaged = 1,       // the findings say where
-    unreadable = 2,    // no pool, or of a version that this build does not know
+    unreadable = 2,    // no pool, or of a version unknown to this build
     not_verifiable = 3 // nothing wrong was found, but not everything could be looked at
 };
 std::string_view name_of(verdict v) noexcept;

@@ -216,7 +216,7 @@ TEST_F(Examine, HugeNumbersInHeadersThatVerifyAreFound) {
                 std::memcpy(reinterpret_cast<char*>(&h) + field, &value, sizeof value);
             });
             const auto report = examine(file, depth::deep);
-            // Not the seal's header any more: whatever else is wrong, the seal says so.
+            // No longer the seal's header: the seal reports it, whatever else is wrong.
             EXPECT_EQ(report.outcome, verdict::damaged) << field << ": " << lines_of(report);
         }
 }
@@ -399,8 +399,8 @@ TEST_F(Examine, HeaderWriteCutShortBetweenTheCopiesIsNoDamage) {
     EXPECT_EQ(report.outcome, verdict::good) << lines_of(report);
     EXPECT_EQ(report.notes.size(), 1U);
     EXPECT_NE(lines_of(report).find("B counts"), std::string::npos) << lines_of(report);
-    // Where B counts, as after such a cut, the next header write begins with A: and may be cut
-    // short again.
+    // If B counts, as after such a cut, the next header write begins with A, and may be cut short
+    // again.
     std::swap_ranges(file.begin(), file.begin() + 4096, file.begin() + 4096);
     const auto again = examine(file, depth::deep);
     EXPECT_EQ(again.outcome, verdict::good) << lines_of(again);

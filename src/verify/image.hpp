@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A pool as the bytes of its file tell it, read as hostile input.
+// A pool seen as the bytes of its file, read as hostile input.
 //
-// (1) Nothing is read outside the bytes given: every place is bounded first, and what lies past the
-//     end of a file that was cut reads as zeros.
+// (1) Nothing is read outside the given bytes: every place is bounded first, and bytes past the end
+//     of a file that was cut read as zeros.
 // (2) Every loop is bounded by the number of bytes given (logs: by twice that).
 // (3) Nothing is written, mapped at the canonical address, recovered or executed.
 #pragma once
@@ -34,21 +34,21 @@ using hf::table_fault;
 using hf::table_visitor;
 using hf::walk_tables;
 
-/// What the first record's check continues. Its complement marks a half that begins with none.
+/// The start of the first record's check. Its complement marks a half that begins without a record.
 inline constexpr std::uint64_t first_chain = 0x686f6c6466617374ULL;
 
 /// One record of a lane's log. 'payload' lies in the file.
 struct lane_record {
     record_kind kind;
-    std::uint64_t at; // where the record stands, from pool start
+    std::uint64_t at; // the record's place, from pool start
     std::uint64_t offset, bytes;
     std::span<const std::byte> payload;
 };
 
-/// A half of a lane, as its start tells it.
+/// A half of a lane, by its start.
 struct half_image {
     std::uint64_t at = 0;    // from pool start
-    std::uint64_t epoch = 0; // of the begin record there; 0: there is none
+    std::uint64_t epoch = 0; // of the begin record there; 0: it has none
     bool damaged = false;    // neither a begin record nor the mark of none
 };
 
@@ -57,14 +57,14 @@ struct lane_image {
     std::uint64_t offset = 0; // of the lane
     std::uint64_t committed = 0;
     half_image halves[2];
-    std::uint64_t newest = 0; // highest epoch of a valid begin record; 0: there is none
+    std::uint64_t newest = 0; // highest epoch of a valid begin record; 0: it has none
     bool pending = false;     // that one is above 'committed'
     begin_payload begin{};    // of the pending section
     std::uint64_t announced = 0;
     std::span<const std::byte> args;
     std::vector<lane_record> records; // of the pending section, begin excluded
     std::vector<lane_record> earlier; // of the one before it, which is replayed first; or none
-    const char* damage = "";          // what cannot have been left by who was only killed
+    const char* damage = "";          // impossible after a mere kill
     std::uint64_t damaged_at = 0;     // and where, from pool start
 };
 /// Reads a lane as recovery would. 'budget_bytes', for all lanes of a pool together, shrinks by

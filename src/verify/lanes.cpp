@@ -15,11 +15,11 @@ namespace {
 
 constexpr std::uint64_t offset_mask = (std::uint64_t{1} << 56) - 1;
 
-/// Where the next record stands, and the check it continues.
+/// The place of the next record, and the check that it continues.
 struct cursor {
     std::uint64_t next, limit; // from pool start
     std::uint64_t chain;
-    std::uint64_t kept; // where the next kept record ends, and what it continues
+    std::uint64_t kept; // the end of the next kept record, and what it continues
     std::uint64_t kept_chain = 0, records = 0;
 };
 
@@ -56,7 +56,7 @@ bool read_kept(const pool_image& pool, cursor& at, lane_record& out) noexcept {
         return false;
     const std::uint64_t start = at.kept - sizeof head - round_up(bytes, word_bytes);
     const auto payload = pool.file().subspan(start, bytes);
-    std::uint64_t word = 0; // eight bytes stand for themselves
+    std::uint64_t word = 0; // eight bytes are their own sum
     if (bytes == sizeof word) std::memcpy(&word, payload.data(), sizeof word);
     else word = XXH3_64bits(payload.data(), bytes);
     const std::uint64_t words[3] = {head.what, head.bytes, word};
@@ -76,7 +76,7 @@ bool read_begin(const pool_image& pool, cursor& at, lane_record& record,
     return begin.args_bytes == record.bytes - sizeof begin;
 }
 
-/// A record of kind made stands for two.
+/// A record of kind 'made' counts as two.
 void keep(std::vector<lane_record>& records, lane_record record, const pool_image& pool) {
     if (record.kind == record_kind::made || record.kind == record_kind::own) {
         filled_payload filled{};
@@ -111,8 +111,9 @@ bool read_records(const pool_image& pool, cursor& at, bool with_kept, std::uint6
     }
 }
 
-/// The log of the section before, of an engine that defers stores, where it has to stand for these
-/// still; or where that section may have left its stores to the pending one (log/lane.hpp, 7).
+/// Reads the log of the section before, of an engine that defers stores, if the pending section
+/// still needs it for these stores, or if that section may have left its stores to the pending one
+/// (log/lane.hpp, 7).
 void read_earlier(const pool_image& pool, cursor at, const begin_payload& begin,
                   std::uint64_t& budget_bytes, lane_image& found) {
     const engine_row* const row = engine_of(begin.engine);
@@ -284,7 +285,7 @@ lane_image read_lane(const pool_image& pool, std::uint32_t lane, std::uint64_t& 
     if (out.pending) read_earlier(pool, behind[before], begins[before], budget_bytes, out);
     if (out.pending && (newest_flags & in_order_bit) != 0 && witness == 0)
         damaged("a mark with its witness", out.offset);
-    // A build that knows no order has used the lane since, and left the witness as it was.
+    // A build without order has used the lane since, and left the witness unchanged.
     if (witness == 0 || witness == lane_unordered || (newest_flags & in_order_bit) == 0) return out;
     if (witness != witness_of(out.committed) && witness != witness_of(out.committed + 1))
         damaged("a mark with its witness", out.offset);

@@ -20,8 +20,7 @@ status mend_copy(const std::string& path, const std::string& copy, const repair_
 /// Plans the repair of 'path' and changes the file itself, locked all the while. The bytes that
 /// change are first made durable in 'journal', which must not exist; nothing to change: no journal.
 ///
-/// Crash:    the journal has the old bytes; repairing again, with another one, completes what was
-///           cut short.
+/// Crash:    the journal has the old bytes; repairing again, with another journal, completes it.
 /// Errors:   those of opening a pool file (in_use …); exists (the journal).
 result<repair_plan> mend_in_place(const std::string& path, const std::string& journal);
 

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Goal: a pool on its way to another layout is good wherever it was cut short, and a record that
-//           leads out of the
-// heap is found, by the examination and by open. Method: a child that ends in the middle; what a
-// cut behind the last header write leaves is forged from that, step by step.
+// leads out of the heap is found, by the examination and by open. Method: a child that ends in the
+// middle; the state after a cut behind the last header write is forged from that, step by step.
 #include <verify/examine.hpp>
 #include <verify/test_pools.hpp>
 
@@ -31,7 +30,7 @@ class Migrating : public Pools {
 protected:
     open_options next_;
 
-    /// What a process leaves that dies when it has made the new root.
+    /// The pool of a process that dies when it has made the new root.
     bytes make_under_way() {
         make_pool();
         next_ = options;
@@ -62,8 +61,8 @@ protected:
         EXPECT_EQ(p->root<new_root>()->room[0], 42);
         EXPECT_EQ(account(*p).blocks, blocks_);
     }
-    /// To a third layout, by a program that never was in the second: what the first migration left
-    /// comes first.
+    /// To a third layout, by a program that never was in the second: the remaining steps of the
+    /// first migration come first.
     void expect_goes_on(const bytes& file) {
         write_all(path, file);
         open_options third = next_;
@@ -96,7 +95,7 @@ TEST_F(Migrating, IsGoodWhereverItWasCut) {
         ASSERT_TRUE(p) << p.error().what();
         blocks_ = account(*p).blocks;
     }
-    // Behind the header write, with one more of what is left to be done each time.
+    // Behind the header write, with one more of the remaining steps each time.
     edit_headers(file, [](pool_header& h) {
         std::memcpy(h.layout, h.next_layout, sizeof h.layout);
         std::memset(h.next_layout, 0, sizeof h.next_layout);

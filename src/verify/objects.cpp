@@ -21,7 +21,7 @@ template <class T> T load(const pool_image& pool, std::uint64_t offset) {
     return out;
 }
 
-/// For a terminal, whatever is in it.
+/// Makes any text safe for a terminal.
 std::string plain(std::string text) {
     std::ranges::replace_if(text, [](char c) { return c < 0x20 || c > 0x7e; }, '?');
     return text;

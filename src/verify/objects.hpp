@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Persistent objects as docs/format/simpo.md describes them: which there are, what of them only
-// their logs have, and what is not as it must be. Functions are the program's: which of them can be
-// called again is not looked at. image.hpp (1) to (3) hold.
+// Persistent objects as docs/format/simpo.md describes them: the objects, the parts that only their
+// logs have, and their faults. Functions are the program's: whether they can be called again is not
+// checked. image.hpp (1) to (3) hold.
 #pragma once
 
 #include <simpo/format.hpp>

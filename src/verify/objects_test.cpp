@@ -3,8 +3,7 @@
 // Goal: what is said of persistent objects from a file's bytes agrees with what opening that file
 //           finds.
 // Method: pools that were closed, and pools whose process ended with groups pending; then every
-//           word of superblock,
-// head, log and copy changed in turn.
+// word of superblock, head, log and copy changed in turn.
 #include <simpo/format.hpp>
 #include <verify/test_pools.hpp>
 
@@ -108,7 +107,7 @@ TEST_F(Objects, AreToldWithWhatOnlyTheirLogsHave) {
     EXPECT_EQ(closed.objects[0].calls, 0U);
 }
 
-// Chunks of 64 KiB have size classes that are no whole lines.
+// Chunks of 64 KiB have size classes that are not whole lines.
 TEST_F(Objects, ThatShareAChunkAreWhereAnOpenFindsThem) {
     options.create_bytes = 16 << 20;
     options.max_bytes = 16 << 20;

@@ -16,7 +16,7 @@ namespace hf::verify {
 /// into.
 report examine_with_log(const std::string& path, read_file& file, depth how);
 
-/// ok, or mode_unavailable: part of the pool may be in a log that a repair knows nothing of.
+/// ok; or mode_unavailable: part of the pool may be in a log, which a repair ignores.
 status repairable(const std::string& path, const read_file& file);
 
 } // namespace hf::verify

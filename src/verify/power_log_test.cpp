@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Goal: a pool that was left open in mode power is examined as the next open would find it, its log
-//           included, and
-// never repaired without it. Method: a process that ends in the middle; logs cut, exchanged and
-// taken away.
+// included, and never repaired without it. Method: a process that ends in the middle; logs cut,
+// exchanged and taken away.
 #include <verify/power_log.hpp>
 #include <verify/test_pools.hpp>
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The bytes of a file to be examined: opened read-only, mapped privately wherever there is room.
-// Nothing is written, and nobody is kept from opening the pool for longer than examining it takes.
+// The bytes of a file to examine: opened read-only, mapped privately if there is room. Nothing is
+// written, and nobody is kept from opening the pool for longer than the examination takes.
 //
 // A file that somebody cuts meanwhile raises SIGBUS when the lost bytes are read: a program that
-// examines files it does not own answers that signal (the holdfast command does).
+// examines files of others handles that signal (the holdfast command does).
 #pragma once
 
 #include <holdfast/result.hpp>
@@ -19,8 +19,8 @@ class read_file {
 public:
     /// Errors:   not_found, permission, not_a_pool (no regular file), io_error.
     static result<read_file> open(const std::string& path);
-    /// The same without a lock: for who looks again and again, and is in nobody's way. What is read
-    /// may change at any time.
+    /// The same without a lock: for callers that look again and again, and must not hinder anybody.
+    /// The bytes may change at any time.
     static result<read_file> look(const std::string& path);
     /// The same for a file that the caller has open and locked. Takes no lock and no ownership.
     static result<read_file> of_locked(const std::string& path, int descriptor);

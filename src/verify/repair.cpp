@@ -17,7 +17,7 @@ constexpr std::size_t lines_max = 1000; // of 'done' and 'lost'
 
 bool in_bounds(const pool_header& h) { return check_header("", h, ~std::uint64_t{0}).ok(); }
 
-/// The newest seal whose head verifies and that stands where its own header says. Looked for from
+/// The newest seal whose head verifies and that is where its own header says. The search begins at
 /// the end, so that a pool stored as somebody's object is not mistaken for the pool itself.
 bool header_from_seal(std::span<const std::byte> file, pool_header& out) {
     constexpr std::uint64_t step = 4096; // extents end at multiples of it
@@ -110,7 +110,7 @@ bool planning::choose_header() {
     if (copies.any_valid() && in_bounds(copies.chosen())) {
         header_ = copies.chosen();
         const bool a = copies.a == copy_state::valid, b = copies.b == copy_state::valid;
-        if (a && b) return true; // what they disagree in, the next open settles
+        if (a && b) return true; // the next open settles their differences
         from = a ? "copy A" : "copy B";
     } else if (copies.any_valid()) {
         lost("header: " + text_of(check_header("", copies.chosen(), ~std::uint64_t{0}), "") +
@@ -174,7 +174,7 @@ void planning::length() {
     walk_tables(*pool_, beyond);
 }
 
-/// In a pool that its header says was closed, every section is committed (2).
+/// (2): in a pool that its header says was closed, every section is committed.
 void planning::lanes() {
     std::uint64_t budget = log_budget(*pool_);
     const bool sealed = seal_.state == seal_state::intact;
@@ -190,7 +190,7 @@ void planning::lanes() {
         if (put_word(image.offset + offsetof(lane_header, logged), 0))
             done(fmt::format("lane {}: the end of a log of words that nothing wrote is taken out",
                              l));
-        // It would be pending. The mark of none takes its place.
+        // Such a record would be pending: the mark for "no record" replaces it.
         for (const half_image& half : image.halves)
             if (half.epoch > wanted) {
                 put_word(half.at, ~first_chain);
@@ -201,8 +201,8 @@ void planning::lanes() {
     }
 }
 
-/// Gives a lane whose mark is 'committed' now the witness of it; where a half is damaged, the note
-/// that nothing is to be believed of its order until somebody takes it.
+/// Gives a lane whose mark is 'committed' now its witness. If a half is damaged: the note that
+/// nobody may believe its order until a thread takes the lane.
 void planning::order(const lane_image& image, std::uint64_t committed) {
     const std::uint64_t at = image.offset + offsetof(lane_header, witness);
     const std::uint64_t witness = pool_->word(at);
@@ -223,8 +223,8 @@ void planning::roots() {
                      seal_.head.roots.root_offset, seal_.head.roots.root_bytes));
 }
 
-/// A seal that verifies was written by somebody who could compute checksums: its blocks are bounded
-/// all the same, and must be blocks, in order and apart.
+/// A forger that can compute checksums may have written a seal that verifies: its blocks are
+/// bounded all the same, and must be blocks, in order and apart.
 bool planning::seal_is_sound() const {
     std::uint64_t end = 0;
     for (std::uint64_t i = 0; i < seal_.block_count(); ++i) {

@@ -3,13 +3,12 @@
 // Repair: which bytes of a damaged pool can be put right, and from what.
 //
 // (1) No byte of an object is ever changed, and no block that is readable before is lost: tables
-// are
-//     changed only to what an intact seal says they were.
-// (2) What is rebuilt comes from something that verifies: the other header copy, the seal, or the
-//     lanes of a pool that its header says was closed. Where nothing does, nothing is guessed.
+//     are changed only to what an intact seal says they were.
+// (2) A rebuilt part comes from something that verifies: the other header copy, the seal, or the
+//     lanes of a pool that its header says was closed. Without such a source nothing is guessed.
 // (3) A pool that was not closed cleanly keeps its lanes and tables: recovery needs them as they
-// are. (4) Planning is pure; doing is apart, so that every change is known, and backed up, before
-// the
+//     are.
+// (4) Planning is pure, and separate from doing: every change is known, and backed up, before the
 //     first is made.
 #pragma once
 

@@ -117,7 +117,7 @@ TEST_F(Repair, SealInsideAnObjectIsNotMistakenForThePools) {
     bytes file = good;
     std::fill_n(file.begin(), 8192, std::byte{0});
     expect_whole_again(file);
-    file.resize(512_KiB); // and where there is none of its own, there is none
+    file.resize(512_KiB); // without a seal of its own it finds none
     EXPECT_FALSE(plan_repair(file).possible);
 }
 
@@ -162,7 +162,7 @@ TEST_F(Repair, ASectionNewerThanTheSealDoesNotKeepThePoolShut) {
     bytes file = good;
     const auto lane = static_cast<std::ptrdiff_t>(h.lanes_offset);
     std::copy_n(newer.begin() + lane, h.lane_bytes, file.begin() + lane);
-    std::copy_n(good.begin() + lane, 8, file.begin() + lane); // but for 'committed'
+    std::copy_n(good.begin() + lane, 8, file.begin() + lane); // except 'committed'
     ASSERT_EQ(verdict_of(file), verdict::damaged);
     const repair_plan plan = plan_repair(file);
     EXPECT_EQ(plan.lost.size(), 2U) << lines_of(plan);
@@ -331,7 +331,7 @@ TEST_F(Repair, OnACopyLeavesTheOriginalAndInPlaceLeavesAJournal) {
     EXPECT_NE(said.find("\nlength " + std::to_string(good.size()) + "\n"), std::string::npos);
     EXPECT_NE(said.find("\n0x0 484f4c4446415354"), std::string::npos) << said.substr(0, 200);
     EXPECT_NE(said.find("\n0x2000 "), std::string::npos) << said.substr(0, 200);
-    // What the journal holds is what stood there.
+    // The journal holds the old bytes.
     EXPECT_EQ(std::count(said.begin(), said.end(), '\n'), 2 + 2);
 
     write_all(path, file);

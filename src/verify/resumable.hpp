@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Engine justdo's threads as docs/format/justdo.md describes them: which of them have a section
-// open, and what in their blocks is not as it must be. Bounds, and nothing that only the program
+// Engine justdo's threads as docs/format/justdo.md describes them: which of them have an open
+// section, and what is wrong in their blocks. It checks bounds, and nothing that only the program
 // can know: which functions and kinds of locks there are. image.hpp (1) to (3) hold.
 #pragma once
 

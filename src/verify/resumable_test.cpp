@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Goal: what is said of engine justdo's threads from a file's bytes agrees with what opening that
-//           file finds.
+// Goal: the report on engine justdo's threads from a file's bytes agrees with the result of opening
+// that file.
 // Method: pools whose process was killed in a section; then every word of the section's log changed
-//           in turn:
-// what is called damaged must be refused.
+// in turn: if the report calls it damaged, open must refuse it.
 #include <justdo/room.hpp>
 #include <justdo/test_support.hpp>
 #include <open/pool_impl.hpp>

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What the body of one function does that recovery could not do again, and which functions it
+// For the body of one function: what it does that recovery could not repeat, and which functions it
 // calls.
 //
 // (1) A function is clean if its own body is, and each function that it calls. Circles of calls are
-//     as clean as what stands in them.
-// (2) What the walk does not know is a finding: statements, conversions, functions without a body.
+//     as clean as the code in them.
+// (2) Anything unknown to the walk is a finding: statements, conversions, functions without a body.
 //     A construct that a later clang adds makes a function instant, never deferrable.
-// (3) Addresses lead to the object, the arguments, locals and constants, and nowhere else. So
-//     nothing is asked about where a pointer leads: whatever could make one that leads elsewhere is
-//     a finding. There are six such ways: to name a global, to read a pointer from the object (its
-//     class has none), from an argument (it has none), from a number, from bytes that were
-//     something else (casts, unions, placement new), from a function that is not seen.
+// (3) Addresses lead to the object, the arguments, locals and constants, and nowhere else. So the
+//     walk need not follow pointers: every way to make one that leads elsewhere is a finding. There
+//     are six such ways: to name a global, and to read a pointer from the object (its class has
+//     none), from an argument (it has none), from a number, from bytes that were something else
+//     (casts, unions, placement new), or from a function that is not seen.
 #pragma once
 
 #include <clang/AST/Decl.h>
@@ -23,8 +23,8 @@
 
 namespace hf::classify {
 
-/// A line of a source file, as it is printed: relative to the working directory where it lies below
-/// it.
+/// A line of a source file as it is printed: relative to the working directory if it lies below
+/// that.
 struct place {
     std::string file;
     unsigned line = 0;

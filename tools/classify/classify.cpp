@@ -56,7 +56,7 @@ void split(llvm::StringRef list, std::vector<std::string>& to) {
     for (const llvm::StringRef part : parts) to.push_back(part.trim().str());
 }
 
-/// Of the options that take a word.
+/// Takes an option with a word.
 bool take_word(llvm::StringRef option, const std::string& word, request& to) {
     if (option == "--class") to.classes.push_back(word);
     else if (option == "-p") to.build_folder = word;
@@ -108,7 +108,7 @@ std::vector<classified> classify_all(const parsed& files, const request& asked, 
     return out;
 }
 
-/// Of --expect-deferrable: each name is a function, and every function of that name deferrable.
+/// Checks --expect-deferrable: each name is a function, and every function of that name deferrable.
 bool as_expected(const std::vector<classified>& classes, const std::vector<std::string>& names) {
     bool out = true;
     for (const std::string& name : names) {

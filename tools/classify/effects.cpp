@@ -18,7 +18,7 @@ const char* text_of(kind k) {
     return "";
 }
 
-/// Steps inside the system's headers say little: their caller and what is behind them is named.
+/// Steps inside the system's headers say little: names their caller and what is behind them.
 std::string reason::text() const {
     std::string out = at.text() + ": ";
     std::size_t shown = 0;
@@ -43,8 +43,7 @@ const body& effects::look(const clang::FunctionDecl& with_body) {
     return *known;
 }
 
-/// Breadth first from the callee, so that circles of calls end and the nearest finding is the one
-/// that is told.
+/// Breadth first from the callee, so that circles of calls end and the nearest finding is reported.
 bool effects::shortest_way(const call& first, reason& out) {
     struct visited {
         const clang::FunctionDecl* function;

@@ -41,7 +41,7 @@ public:
 private:
     std::string space_of() const {
         const auto* space = llvm::dyn_cast<clang::NamespaceDecl>(of_.of->getDeclContext());
-        while (space != nullptr && space->isInline()) // what is around it finds the class, too
+        while (space != nullptr && space->isInline()) // the enclosing one finds the class, too
             space = llvm::dyn_cast<clang::NamespaceDecl>(space->getDeclContext());
         return space == nullptr || space->isAnonymousNamespace()
                    ? ""

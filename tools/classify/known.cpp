@@ -21,9 +21,9 @@ llvm::StringSet<> words(llvm::StringRef text) {
 }
 
 // Functions of <cstring>, <cstdlib>, <cmath> and builtins of these names, with and without
-// __builtin_ before them. lgamma is none of them (it writes signgam), nor is rint (it reads the
-// rounding mode), nor strtok, strerror, rand. Mathematics stands here for double; the letter at the
-// end of the names for float and long double is taken off.
+// __builtin_ before them. Left out are lgamma (it writes signgam), rint (it reads the rounding
+// mode), strtok, strerror and rand. A mathematical function appears here with its name for double;
+// the letter at the end of the names for float and long double is removed.
 const llvm::StringSet<>& pure_names() {
     static const llvm::StringSet<> names = words(
         "memcpy memmove memset memcmp memchr strlen strnlen strcmp strncmp strchr strrchr bcmp "
@@ -35,7 +35,7 @@ const llvm::StringSet<>& pure_names() {
     return names;
 }
 
-// Builtins that are no functions of a library.
+// Builtins that no library has as functions.
 const llvm::StringSet<>& pure_builtins() {
     static const llvm::StringSet<> names = words(
         "expect expect_with_probability unreachable assume addressof launder "
@@ -51,7 +51,7 @@ const llvm::StringSet<>& pure_builtins() {
     return names;
 }
 
-// Functions of the standard library that clang itself knows, and gives no body.
+// Functions of the standard library that clang itself recognises, and gives no body.
 bool is_known_cast(const clang::FunctionDecl& f) {
     return f.getBuiltinID() != 0 && f.isInStdNamespace() &&
            llvm::StringSwitch<bool>(f.getName())

@@ -9,12 +9,11 @@
 
 namespace hf::classify {
 
-/// Whether what it does depends on its arguments alone, and it writes nothing but memory that they
-/// lead to. Of the C library's mathematics this takes for granted that the next process has the
-/// same library.
+/// Whether its effect depends on its arguments alone, and it writes only memory that they lead to.
+/// For the C library's mathematics this assumes that the next process has the same library.
 bool is_allowed(const clang::FunctionDecl& f);
 
-/// What a call of it comes to: "draws a random number (rand)"; for functions without an entry, that
+/// The effect of a call of it: "draws a random number (rand)"; for functions without an entry, that
 /// their body is not visible.
 std::string explain(const clang::FunctionDecl& f);
 

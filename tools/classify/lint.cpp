@@ -54,7 +54,7 @@ bool arguments_of(const clang::CXXMethodDecl& member, const clang::CXXRecordDecl
     return of != nullptr && function != nullptr;
 }
 
-/// Where a 'retraced' hands on to its 'caller'.
+/// Whether this is where a 'retraced' passes calls to its 'caller'.
 bool is_ours(const clang::ASTContext& in, clang::SourceLocation at) {
     return in.getSourceManager().getFilename(at).ends_with("holdfast/simpo/caller.hpp");
 }

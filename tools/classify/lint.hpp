@@ -16,8 +16,8 @@ struct complaint {
     verdict because;
 };
 
-/// Looks at every defer<F> and call<F> in the files: the one wants a deferrable function, the other
-/// one that recovery may call again, or a const one.
+/// Checks every defer<F> and call<F> in the files: the first needs a deferrable function, the
+/// second a function that recovery may call again, or a const one.
 std::vector<complaint> lint(const parsed& files, effects& with);
 
 } // namespace hf::classify

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Expressions that could make an address that leads elsewhere, or a value that the next run has not
-// (body.hpp, 3).
+// Expressions that could make an address that leads elsewhere, or a value that the next run does
+// not repeat (body.hpp, 3).
 #include "known.hpp"
 #include "walk.hpp"
 
@@ -9,8 +9,8 @@
 
 namespace hf::classify {
 
-/// Only into memory that is there already: placement new of a type without addresses, which would
-/// otherwise make pointers of bytes that the object kept.
+/// Placement new is clean only into existing memory and for a type without addresses: otherwise it
+/// would make pointers of bytes that the object kept.
 void walk::visit_new(const clang::CXXNewExpr& e) {
     for (const clang::Expr* each : e.placement_arguments()) visit(each);
     if (e.getArraySize()) visit(*e.getArraySize());
@@ -133,7 +133,7 @@ void walk::visit_cast(const clang::CastExpr& e) {
 void walk::reinterprets(const clang::CastExpr& e) {
     clang::QualType from = e.getSubExpr()->getType(), to = e.getType();
     if (e.getCastKind() == clang::CK_BitCast && from->isPointerType() && to->isPointerType()) {
-        from = from->getPointeeType(); // what they lead to; the others are the bytes themselves
+        from = from->getPointeeType(); // the pointed-to types; the others are the bytes themselves
         to = to->getPointeeType();
     }
     if (e.getCastKind() == clang::CK_BaseToDerived && to->isPointerType())
@@ -149,9 +149,9 @@ void walk::reinterprets(const clang::CastExpr& e) {
                              from.getAsString(policy) + " for " + to.getAsString(policy) + ")");
 }
 
-/// To write a constant is undefined behaviour, and what is no constant may be written. Refused
-/// where the user does it, as what is declared const is then no promise; the standard library's
-/// containers do it for their own elements.
+/// Writing a constant is undefined behaviour, and other memory may be written. A cast that removes
+/// const is refused in the user's code, because declared const is then no promise; the standard
+/// library's containers do it for their own elements.
 void walk::removes_const(const clang::ExplicitCastExpr& e) {
     const bool of_library = place_of(context_, e.getExprLoc()).of_system;
     clang::QualType to = e.getTypeAsWritten(), from = e.getSubExprAsWritten()->getType();

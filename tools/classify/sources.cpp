@@ -76,7 +76,7 @@ std::unique_ptr<clang::tooling::CompilationDatabase> commands(const request& ask
     return inferMissingCompileCommands(std::move(out)); // of headers: their neighbours'
 }
 
-/// Null where it does not compile; the compiler has said why.
+/// Null if it does not compile; the compiler has said why.
 std::unique_ptr<clang::ASTUnit> parse(const request& asked, const std::string& file) {
     const auto by = commands(asked, file);
     if (!by) return nullptr;
@@ -145,7 +145,7 @@ void instantiate_members(clang::Sema& by, const clang::CXXRecordDecl& record) {
 void instantiate_members(clang::ASTUnit& file, const clang::CXXRecordDecl& record) {
     if (!file.hasSema()) return;
     clang::Sema& by = file.getSema();
-    // What does not compile has no body then; its errors are nobody's.
+    // A function that does not compile has no body then; nobody sees its errors.
     by.getDiagnostics().setClient(new clang::IgnoringDiagConsumer, true);
     // A for over a range, or memcpy in an assignment of clang's own, asks clang 19 for the parser's
     // scope, and the parser is gone: that of another one, which parses nothing.

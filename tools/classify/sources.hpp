@@ -14,7 +14,7 @@
 
 namespace hf::classify {
 
-/// What the command line said.
+/// The request of the command line.
 struct request {
     std::vector<std::string> files;
     std::vector<std::string> classes;  // none: all that have a simpo_class
@@ -27,7 +27,8 @@ struct request {
 
 using parsed = std::vector<std::unique_ptr<clang::ASTUnit>>;
 
-/// Parses all files; where one cannot be, says why on the standard error output and returns none.
+/// Parses all files. If one cannot be parsed, says why on the standard error output and returns
+/// none.
 parsed parse(const request& asked);
 
 /// A class by one name may stand in several of the files; the first is taken.

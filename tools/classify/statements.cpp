@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Kinds of statements and expressions, by clang's names for them. What no list here has is a
-// finding (body.hpp, 2).
+// Kinds of statements and expressions, by clang's names for them. A kind in none of these lists is
+// a finding (body.hpp, 2).
 #include "walk.hpp"
 
 #include <clang/AST/Attr.h>
@@ -27,7 +27,7 @@ void walk::visit(const clang::Stmt* s) {
                                s->getStmtClassName() + ")");
 }
 
-/// What any expression may be wrong with: its type, and how it rounds.
+/// Checks what can be wrong with any expression: its type, and how it rounds.
 void walk::check_type(const clang::Expr& e) {
     if (llvm::isa<clang::InitListExpr, clang::ParenListExpr>(e)) return;
     const clang::QualType type = e.getType();
@@ -51,7 +51,7 @@ bool walk::visit_leaf(const clang::Stmt& s) {
                ArrayInitIndexExpr>(s);
 }
 
-/// They do what their parts do.
+/// Their effects are those of their parts.
 bool walk::visit_plain(const clang::Stmt& s) {
     using namespace clang;
     const bool plain =
@@ -124,7 +124,7 @@ void walk::visit_if(const clang::IfStmt& s) {
 bool walk::visit_call(const clang::Expr& e) {
     using namespace clang;
     if (const auto* call = dyn_cast<CallExpr>(&e)) {
-        children(e); // what is called, and arguments; a default argument stands among them
+        children(e); // the callee and arguments, default ones included
         if (isa<CXXPseudoDestructorExpr>(call->getCallee()->IgnoreParens())) return true;
         const FunctionDecl* callee = call->getDirectCallee();
         const auto* method = dyn_cast_or_null<CXXMethodDecl>(callee);
@@ -177,7 +177,7 @@ bool walk::visit_object(const clang::Expr& e) {
     return false;
 }
 
-/// Expressions that stand for others.
+/// Expressions that replace others.
 bool walk::visit_indirect(const clang::Expr& e) {
     using namespace clang;
     if (const auto* given = dyn_cast<CXXDefaultArgExpr>(&e)) return visit(given->getExpr()), true;

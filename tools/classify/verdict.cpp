@@ -76,7 +76,7 @@ private:
     std::vector<reason>& to_;
 };
 
-/// Where in a class an address is kept.
+/// Finds the places in a class that keep an address.
 void find_addresses(const clang::CXXRecordDecl& record, std::vector<reason>& to) {
     const clang::ASTContext& in = record.getASTContext();
     const auto add = [&](clang::SourceLocation at, std::string what) {

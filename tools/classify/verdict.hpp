@@ -15,10 +15,10 @@
 namespace hf::classify {
 
 enum class kind {
-    interface, // of the function's type: what it returns, how it is declared
+    interface, // of the function's type: its result, its declaration
     argument,  // of what it takes: no value that a record can keep
     layout,    // of the class: its objects are no block of bytes without addresses
-    effect,    // of what it, or a function that it calls, does
+    effect,    // of what it does, or a function that it calls
 };
 const char* text_of(kind k);
 
@@ -31,7 +31,7 @@ struct reason {
         place at; // the call
         std::string callee;
     };
-    std::vector<step> steps; // through which callees, none where the function itself does it
+    std::vector<step> steps; // through which callees, none for the function itself
     place cause;             // the line that does it
     /// "row.hpp:12: calls log(), which does I/O through std::cout (log.cpp:40)"
     std::string text() const;
@@ -48,11 +48,11 @@ struct verdict {
     bool repeatable() const;
 };
 
-/// What is known of function bodies, looked into once each.
+/// The known effects of function bodies, each examined once.
 class effects {
 public:
     explicit effects(const definitions& all) : all_(all) {}
-    /// Of the function and what it calls: each of its lines that leads to a finding, by the
+    /// For the function and what it calls: each of its lines that leads to a finding, by the
     /// shortest way.
     std::vector<reason> of(const clang::FunctionDecl& with_body);
     const definitions& all() const { return all_; }
@@ -65,10 +65,10 @@ private:
     std::map<const clang::FunctionDecl*, std::unique_ptr<body>> known_;
 };
 
-/// Of the public member functions of a class and of its public bases; no constructors, destructors,
-/// assignments. Of a member template, of the versions that are used.
+/// For the public member functions of a class and of its public bases, except constructors,
+/// destructors and assignments. For a member template, of the versions that are used.
 std::vector<verdict> classify(const clang::CXXRecordDecl& of, effects& with);
-/// Of one of them, for objects of class 'of'.
+/// For one of them, for objects of class 'of'.
 verdict classify(const clang::CXXRecordDecl& of, const clang::CXXMethodDecl& function,
                  effects& with);
 

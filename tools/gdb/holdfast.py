@@ -7,9 +7,10 @@
     (gdb) print $hf_offset(node)   where in its pool's file an address is
     (gdb) holdfast where node      the same in words, with the file and the part of it
 
-Reads memory and calls nothing: core files are as good as processes. What a section of engine redo has
-stored is not in that memory before its commit (docs/guide/looking-into-a-pool.md). What it knows of nodes is what
-docs/format/mod.md says; a damaged pool gives a line that says so.
+Reads memory and calls nothing: core files are as good as processes. Before its commit, the stores
+of a section of engine redo are not in that memory (docs/guide/looking-into-a-pool.md). It
+understands nodes as docs/format/mod.md describes them; for a damaged pool it prints a line that
+says so.
 """
 import collections
 import itertools
@@ -32,11 +33,11 @@ READS_MAX = 1 << 19
 
 
 class Damaged(Exception):
-    """The pool says what no pool says."""
+    """The pool has contents that no intact pool has."""
 
 
 class Reads:
-    """How many since an element was found: nodes that lead to each other in a damaged pool lead nowhere."""
+    """Counts reads since the last element found: in a damaged pool, nodes may form a cycle without elements."""
     count = 0
 
 
@@ -179,7 +180,8 @@ def vector(cell, each):
 
 
 def chunk(each, head):
-    """Where elements begin behind a head, and how many there are: as many as fit a line, or one."""
+    """The place of elements behind a head, and how many there are: as many as fit a line, or
+    one."""
     first = max(head, each.align)
     if each.bytes == 0:
         return first, LINE

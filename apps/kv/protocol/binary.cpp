@@ -43,7 +43,7 @@ void refuse(command& c, status s, bool hang_up) noexcept {
     c.hangs_up = hang_up;
 }
 
-// What parts a packet has to have.
+// The parts that a packet must have.
 struct shape {
     bool key;
     bool value; // may have one
@@ -73,8 +73,8 @@ bool parse_extension(verb what, command& c) noexcept {
     return true;
 }
 
-// Only what does not touch is asked by memcached whether its body ends here: the bytes that follow
-// are not looked at.
+// For a retrieval that does not touch, memcached does not check that the body ends here: it ignores
+// the bytes that follow.
 bool parse_retrieval(bool touches, std::string_view extras, command& c) noexcept {
     if (!has(c.head, {.key = true, .value = touches, .extras_bytes = touches ? 4U : 0U}))
         return false;
@@ -198,7 +198,7 @@ command parse_packet(std::string_view front) noexcept {
     command c;
     c.head = header_of(front);
     const header& is = c.head;
-    // What does not add up says nothing of where the next packet begins.
+    // Lengths that do not add up do not show where the next packet begins.
     if (std::size_t{is.key_bytes} + is.extras_bytes > is.body_bytes) {
         refuse(c, status::unknown, true);
         return c;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The memcached binary protocol as bytes: packets of a header, extras, a key and a value. As meta
-// commands do, a packet says what it asks of the store in the words of the classic commands
-// (request, protocol.hpp), so that the store has one logic. Answers and refusals are those of
-// memcached 1.6.18, but for what parse_packet() names.
+// The memcached binary protocol as bytes: packets of a header, extras, a key and a value. Like meta
+// commands, packets are translated into the classic commands (request, protocol.hpp), so the store
+// has one logic. Answers and refusals are those of memcached 1.6.18, with the exceptions that
+// parse_packet() names.
 //
 // (1) Every view in a command points into the bytes it was parsed from.
-// (2) parse_packet() accepts any header and any key: what is no request becomes a refusal.
+// (2) parse_packet() accepts any header and any key: an invalid packet becomes a refusal.
 // (3) Numbers are big-endian.
 #pragma once
 
@@ -73,7 +73,7 @@ enum class status : std::uint16_t {
     no_memory = 0x82,
     damaged = 0x84, // the protocol's "internal error"
 };
-/// What memcached says to people with that status.
+/// Memcached's text for that status.
 std::string_view text_of(status s) noexcept;
 
 struct header {
@@ -84,7 +84,8 @@ struct header {
     std::uint32_t opaque = 0;     // the client's, sent back
     std::uint64_t cas = 0;
 
-    /// Of what is to be there before a packet is understood: all but the value. At most 66 KB.
+    /// The bytes that must be there before a packet is understood: all except the value. At most 66
+    /// KB.
     std::size_t front_bytes() const noexcept {
         return header_bytes + extras_bytes + std::size_t{key_bytes};
     }
@@ -109,9 +110,9 @@ struct command {
 /// Understands a packet by its front, whose magic is known to be a request's.
 ///
 /// Requires: front.size() >= header_of(front).front_bytes().
-/// As memcached, a body that is longer than `stat`, `touch` and `gat` have any is what the client
-/// says next. Differs from memcached: what is left of the body of an unknown command is passed
-/// over, and no more than that. `verbosity` is there.
+/// As in memcached, if the body of `stat`, `touch` or `gat` is too long, the surplus bytes are the
+/// client's next request. Differs from memcached: of the body of an unknown command exactly the
+/// rest is skipped. `verbosity` is there.
 command parse_packet(std::string_view front) noexcept;
 
 /// A whole answer.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Goal: packets become the requests, and the refusals, that memcached 1.6 makes of them. Method: a
-//           packet for each
-// command, by hand. That the answers are memcached's is binary_answers_test.py's business.
+// packet for each command, by hand. That the answers are memcached's is binary_answers_test.py's
+// business.
 #include "binary.hpp"
 
 #include <gtest/gtest.h>

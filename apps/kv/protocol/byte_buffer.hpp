@@ -27,8 +27,8 @@ public:
     std::size_t capacity() const noexcept { return capacity_; }
     std::string_view view() const noexcept { return {bytes_ + begin_, size()}; }
 
-    /// Room for 'count' more bytes at the end; commit() what was written there. Whoever knows that
-    /// the buffer will never hold more than 'most' bytes says so: no more is reserved then.
+    /// Room for 'count' more bytes at the end; commit() what was written there. A caller that
+    /// passes 'most' says that the buffer will never hold more bytes: it reserves no more then.
     ///
     /// Cost: amortised O(count); consumed bytes in front are reclaimed first.
     char* room(std::size_t count, std::size_t most = SIZE_MAX) {

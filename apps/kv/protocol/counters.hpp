@@ -74,7 +74,7 @@ public:
     }
     std::uint64_t get(count what) const noexcept { return get(static_cast<std::size_t>(what)); }
 
-    /// Where the thread's events go, for clients that watch; null: nowhere.
+    /// The journal of the thread's events, for clients that watch; null: none.
     journal* events = nullptr;
 
 private:

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What happens in one thread, as lines for clients that `watch`. The thread writes, the hub
-// (watch.hpp) takes what has gathered now and then. No sockets.
+// Events of one thread, as lines for clients that `watch`. The thread writes; now and then the hub
+// (watch.hpp) takes what has gathered. No sockets.
 //
-// (1) What nobody watches costs a load.
-// (2) A thread waits for nobody but while a full buffer is exchanged for an empty one. What finds
-//     no room is dropped, and counted.
+// (1) An event that nobody watches costs a load.
+// (2) A thread waits only while a full buffer is exchanged for an empty one. A line that finds no
+//     room is dropped, and counted.
 #pragma once
 
 #include "byte_buffer.hpp"
@@ -36,11 +36,11 @@ constexpr bool has(watched all, watched one) noexcept {
     return (static_cast<unsigned>(all) & static_cast<unsigned>(one)) != 0;
 }
 
-/// An item, or a look for one, as lines tell of it.
+/// An item, or a look for one, as lines report it.
 struct watched_item {
     std::string_view key;
     std::uint64_t value_bytes = 0;
-    unsigned size_class = 0; // 0: there is none
+    unsigned size_class = 0; // 0: it has none
     int client = 0;
 };
 
@@ -52,8 +52,8 @@ inline watched_item watched_of(std::string_view key, std::uint64_t value_bytes, 
 
 class journal {
 public:
-    /// 'wanted' is what any watcher wants, 'number' gives lines their order; both outlive the
-    /// journal.
+    /// 'wanted': the kinds that any watcher wants. 'number' gives lines their order. Both outlive
+    /// the journal.
     journal(const std::atomic<watched>& wanted, std::atomic<std::uint64_t>& number,
             std::size_t bytes_max) noexcept
         : wanted_(&wanted), number_(&number), bytes_max_(bytes_max) {}
@@ -80,7 +80,7 @@ public:
         watched kind;
         std::uint16_t bytes;
     };
-    /// Exchanges what has gathered for 'empty'.
+    /// Exchanges the gathered lines for 'empty'.
     void take(byte_buffer& empty);
     std::uint64_t written() const noexcept { return written_.load(std::memory_order_relaxed); }
     std::uint64_t dropped() const noexcept { return dropped_.load(std::memory_order_relaxed); }
@@ -101,7 +101,7 @@ inline journal* wanting(const thread_counts& of, watched kind) noexcept {
     return of.events != nullptr && of.events->wants(kind) ? of.events : nullptr;
 }
 
-/// "a%20key", as memcached's uriencode(): for what is a line of words.
+/// "a%20key", as memcached's uriencode(): for a word of a line.
 void append_encoded(byte_buffer& out, std::string_view key);
 
 } // namespace hf::kv

@@ -14,8 +14,7 @@ constexpr std::string_view long_opaque = "CLIENT_ERROR opaque token too long\r\n
 constexpr std::string_view base64_digits =
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-// As memcached: other characters are passed over, and what follows the padding is not looked at.
-// 0: not base64.
+// As memcached: ignores other characters, and everything behind the padding. 0: not base64.
 std::size_t decode_base64(std::string_view text, char* to) noexcept {
     std::size_t digits = 0;
     for (const char c : text) digits += c == '=' || base64_digits.find(c) != std::string_view::npos;
@@ -38,8 +37,8 @@ std::size_t decode_base64(std::string_view text, char* to) noexcept {
     return bytes;
 }
 
-// One flag's meaning. Empty: understood; else the refusal. Refusals of what stands behind a letter
-// do not end the search for repeated and unknown letters, which are worse.
+// Reads one flag. Empty: understood; else the refusal. A refusal of the text behind a letter does
+// not end the search for repeated and unknown letters, which are worse.
 std::string_view read_flag(std::string_view word, meta_request& to, bool& fatal) noexcept {
     request& r = to.asks;
     const std::string_view token = word.substr(1);
@@ -86,7 +85,7 @@ std::string_view read_flag(std::string_view word, meta_request& to, bool& fatal)
     }
 }
 
-// The refusal; empty when there is none. 'mode' is what M says.
+// The refusal; empty if the flags are valid. 'mode' is the argument of M.
 std::string_view read_flags(meta_request& to, char& mode) noexcept {
     std::array<bool, 127> seen{};
     std::string_view wrong;
@@ -98,10 +97,10 @@ std::string_view read_flags(meta_request& to, char& mode) noexcept {
         bool fatal = false;
         const std::string_view found = read_flag(word, to, fatal);
         if (fatal) return found;
-        // Flags that are no number leave an earlier refusal as it is.
+        // Flags that are not numbers leave an earlier refusal as it is.
         if (!found.empty() && (letter != 'F' || wrong.empty())) wrong = found;
         if (letter == 'M' && word.size() == 2) mode = word[1];
-        // What lives on after a miss is said last.
+        // After a miss, the last flag decides how long the item lives.
         if (letter == 'T' && to.asks.vivifies) to.asks.made_exptime = to.asks.exptime;
     }
     return wrong;

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Memcached's meta commands as bytes: mg, ms, md, ma and me with their flags. What they ask of the
-// store is said in the words of the classic commands (request, protocol.hpp), so that the store has
-// one logic.
+// Memcached's meta commands as bytes: mg, ms, md, ma and me with their flags. They are translated
+// into the classic commands (request, protocol.hpp), so the store has one logic.
 //
 // (1) parse_meta() accepts any line; what memcached 1.6.18 refuses gets the same refusal.
 // (2) A reply's flags come in the order of the request's.
@@ -39,7 +38,7 @@ struct meta_request {
 /// Understands a line that parse() has called meta. 'to' must not be copied afterwards.
 void parse_meta(std::string_view line, meta_request& to) noexcept;
 
-/// What a reply may tell of an item.
+/// The facts about an item that a reply may contain.
 struct meta_facts {
     std::string_view key;
     bool binary_key = false; // the item's own

@@ -15,7 +15,7 @@
 namespace hf::kv {
 namespace {
 
-// A command other than a retrieval has at most 7 words; one more tells that there are too many.
+// A command other than a retrieval has at most 7 words; one more shows that there are too many.
 constexpr std::size_t words_max = 8;
 
 struct words {
@@ -163,8 +163,8 @@ request parse_memory_limit(const words& w) noexcept {
     return r;
 }
 
-// What memcached says that was started with -o no_slab_reassign: tools that move slabs ask whether
-// they may, and are content with a level that has no effect.
+// The answers of a memcached that was started with -o no_slab_reassign. Tools that move slabs ask
+// whether they may, and accept a level that has no effect.
 request parse_slabs(const words& w) noexcept {
     if (w.count == 4 && w.at[1] == "reassign") return answer(reply::no_reassign);
     if (w.count < 3 || w.at[1] != "automove") return answer(reply::error);
@@ -179,7 +179,7 @@ request parse_slabs(const words& w) noexcept {
     return answer(level <= 2 ? reply::ok : reply::error, quiet);
 }
 
-// What memcached says that was started with -o no_lru_maintainer.
+// The answers of a memcached that was started with -o no_lru_maintainer.
 request parse_lru(const words& w) noexcept {
     if (w.count < 2) return answer(reply::error);
     const bool quiet = ends_in_noreply(w);
@@ -194,8 +194,8 @@ request parse_lru(const words& w) noexcept {
     return answer(valid ? reply::ok : reply::bad_factors, quiet);
 }
 
-// lru_crawler's commands but for the one that tells of items: what memcached says that was started
-// with -o no_lru_crawler, and cannot start one.
+// lru_crawler's commands, except the one that lists items: the answers of a memcached that was
+// started with -o no_lru_crawler, and cannot start one.
 request parse_crawling(const words& w) noexcept {
     std::uint32_t number = 0;
     const std::string_view asked = w.count > 1 ? w.at[1] : std::string_view();
@@ -243,7 +243,7 @@ request parse_list(const words& w) noexcept {
     return r;
 }
 
-// What is told of machinery that is not here is a kind, too, and nothing of it happens.
+// Events of machinery that is not here are a kind, too, and never occur.
 request parse_watch(std::string_view kinds) noexcept {
     constexpr std::pair<std::string_view, watched> names[] = {
         {"fetchers", watched::fetchers},   {"mutations", watched::mutations},
@@ -286,7 +286,7 @@ request parse_retrieval(std::string_view keys, bool with_cas, bool touches) noex
 
 request parse_stats(const words& w, std::string_view rest) noexcept {
     if (w.count > 1 && w.at[1] == "cachedump") return parse_list(w);
-    if (w.count > 1 && w.at[1] == "extstore") return answer(reply::end); // there is none
+    if (w.count > 1 && w.at[1] == "extstore") return answer(reply::end); // not supported
     request r;
     r.what = w.count > 1 && w.at[1] == "conns" ? verb::connections : verb::stats;
     r.keys = rest;

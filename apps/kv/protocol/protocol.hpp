@@ -20,7 +20,7 @@ inline constexpr std::size_t key_bytes_max = 250;
 inline constexpr std::size_t line_bytes_max = 2048;
 inline constexpr std::size_t retrieval_bytes_max = 8U << 20;
 
-/// What an item takes beside its key and its value.
+/// The memory of an item besides its key and its value.
 inline constexpr std::size_t item_overhead_bytes = 48;
 
 /// Greatest number of a class of sizes; class N has items of up to 2^N bytes.
@@ -80,12 +80,12 @@ struct request {
 
     // Said by meta commands only (meta.hpp).
     bool compares = false;      // append, prepend, delete, incr, decr: the item must have 'cas'
-    bool invalidates = false;   // keep what is older, or is to be deleted, and mark it stale
+    bool invalidates = false;   // keep an older item, or one to delete, and mark it stale
     bool vivifies = false;      // on a miss, make an item that lives 'made_exptime'
-    bool recaches = false;      // who meets less than 'recache_exptime' left wins
+    bool recaches = false;      // the client that meets less than 'recache_exptime' left wins
     bool recaches_last = false; // counted after 'touches' has had its effect
-    bool unseen = false;        // this look is none that counts
-    bool binary_key = false;    // was sent in base64, and is to be sent back so
+    bool unseen = false;        // this look does not count
+    bool binary_key = false;    // arrived in base64, and goes back in base64
     std::int64_t made_exptime = 0;
     std::int64_t recache_exptime = 0;
     std::uint64_t initial = 0; // of a number that is made
@@ -107,7 +107,7 @@ std::string_view without_end(std::string_view line) noexcept;
 /// Whether a line that has no end yet may still become a request.
 bool may_be_long(std::string_view input) noexcept;
 
-/// Takes the next word from the front of 'words'; empty when there is none.
+/// Takes the next word from the front of 'words'; empty if it has no more.
 std::string_view next_word(std::string_view& words) noexcept;
 
 /// A number as memcached reads one from a value: digits, then nothing or white space.

@@ -166,7 +166,7 @@ TEST(ByteBuffer, ReservesNoMoreThanItWillEverHold) {
         EXPECT_LE(buffer.capacity(), 1'000'000U);
     }
     EXPECT_EQ(buffer.view(), std::string(1'000'000, 'x'));
-    buffer.append("y"); // whoever was wrong still gets room
+    buffer.append("y"); // a caller with a wrong 'most' still gets room
     EXPECT_EQ(buffer.size(), 1'000'001U);
 }
 

@@ -32,8 +32,7 @@ constexpr std::string_view name_of(client_state is) noexcept {
     return "conn_watch";
 }
 
-// "tcp:127.0.0.1:11211", "tcp6:[::1]:11211", "unix:/run/kv.sock"; "?:<AF 0>" where nothing is
-// known.
+// "tcp:127.0.0.1:11211", "tcp6:[::1]:11211", "unix:/run/kv.sock"; "?:<AF 0>" for an unknown one.
 std::string text_of(const sockaddr* address, socklen_t bytes) {
     char host[INET6_ADDRSTRLEN] = {};
     const int family = address->sa_family;
@@ -59,7 +58,7 @@ std::string text_of(const sockaddr* address, socklen_t bytes) {
 
 } // namespace
 
-// What is read of an entry while it cannot go away.
+// The fields of an entry that are read while it cannot go away.
 struct connection_list::look {
     int socket;
     client_state state;

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Who is connected, for `stats conns`: sockets that listen, the clients of all threads, and those
+// All connections, for `stats conns`: sockets that listen, the clients of all threads, and clients
 // that watch.
 //
-// (1) An entry is in the list for no longer than its socket is open: who owns both lets go of the
-//     entry first. So what is listed under a number is never another client's.
-// (2) What an entry tells of its client is written by the thread that serves it, and read by any:
-//     words of their own, each old or new.
-// (3) A look holds the lock for some entries at a time: nobody who comes or goes waits for a long
-//     list to end.
+// (1) An entry is in the list only while its socket is open: the owner of both removes the entry
+//     first. So an entry with a number is never another client's.
+// (2) The thread that serves a client writes what its entry says, and any thread reads it: words of
+//     their own, each old or new.
+// (3) A look holds the lock for some entries at a time: connections that come or go do not wait for
+//     the end of a long list.
 #pragma once
 
 #include <kv/protocol/byte_buffer.hpp>
@@ -23,7 +23,7 @@
 
 namespace hf::kv {
 
-/// What a client is about, in memcached's order and words.
+/// A client's present activity, in memcached's order and words.
 enum class client_state : std::uint8_t {
     listening,
     new_command,   // it has said nothing yet
@@ -35,7 +35,7 @@ enum class client_state : std::uint8_t {
     watch,
 };
 
-/// Where a client comes from. Of a Unix socket's client memcached tells nothing: all zero.
+/// A client's address. Memcached reports none for a Unix socket's client: all zero.
 union client_address {
     sockaddr any;
     sockaddr_in v4;

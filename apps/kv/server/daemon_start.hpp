@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// -d: a server in the background. The process that was started waits until clients can connect and
-// then ends well, or ends as the server does that refused; what that has to say, it says before.
+// -d: a server in the background. The process that was started waits until clients can connect, and
+// then ends well. If the server refuses, it ends as the server does, and prints the server's
+// messages before.
 #pragma once
 
 #include <holdfast/result.hpp>
@@ -18,12 +19,12 @@ public:
     ///
     /// Requires: no thread was started, no pool is open.
     status begin();
-    /// Ends the waiting, when there is some. What the server says from now on goes nowhere;
-    /// 'keep_stderr': but for that.
+    /// Ends the parent's waiting, if it waits. From now on the server's messages go nowhere; with
+    /// 'keep_stderr' stderr stays.
     void serves(bool keep_stderr);
 
 private:
-    int told_ = -1; // where the one that waits is told
+    int told_ = -1; // reports to the parent that waits
 };
 
 } // namespace hf::kv

@@ -85,14 +85,14 @@ status listeners::bind_one(const std::string& host, int port, bool secured) {
     bool any = false;
     for (const addrinfo* at = found; at != nullptr; at = at->ai_next) {
         const int socket = ::socket(at->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-        if (socket < 0) continue; // no such protocol here
+        if (socket < 0) continue; // the system lacks this protocol
         const int on = 1;
         ::setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
         ::setsockopt(socket, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
         ::setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
         if (at->ai_family == AF_INET6)
             ::setsockopt(socket, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof on);
-        // Of a port chosen by the system every address family gets the same number.
+        // If the system chooses the port, every address family gets the same number.
         if (port < 0 && any) {
             const int chosen =
                 htons(static_cast<std::uint16_t>(port_of(sockets_.back().descriptor)));
@@ -148,7 +148,7 @@ status listeners::bind_unix(const settings& chosen) {
     if (chosen.unix_path.size() >= sizeof address.sun_path)
         return {errc::bad_argument, named + ": the path is too long"};
     std::memcpy(address.sun_path, chosen.unix_path.data(), chosen.unix_path.size());
-    // What an earlier server left behind goes; anything that is no socket stays.
+    // Removes what an earlier server left behind; anything but a socket stays.
     struct stat left{};
     if (::lstat(chosen.unix_path.c_str(), &left) == 0 && S_ISSOCK(left.st_mode))
         ::unlink(chosen.unix_path.c_str());
@@ -186,7 +186,7 @@ status listeners::write_ports(const std::string& path) const {
         lines += fmt::format("TCP INET{}: {}\n", address.ss_family == AF_INET6 ? "6" : "",
                              port_of(each.descriptor));
     }
-    // Who waits for the file finds all of it.
+    // A reader that waits for the file finds all of it.
     const std::string unfinished = path + ".lck";
     std::FILE* const file = std::fopen(unfinished.c_str(), "w");
     if (file == nullptr) return failed("cannot write " + unfinished);

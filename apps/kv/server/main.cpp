@@ -118,7 +118,7 @@ int main(int argc, char** argv) {
         std::fprintf(stderr, "holdfast-kv: %s\n", warning.c_str());
     ::signal(SIGPIPE, SIG_IGN);
     ::signal(SIGXFSZ, SIG_IGN); // past a limit (ulimit -f) the pool is full
-    ::signal(SIGHUP, SIG_IGN);  // memcached reads passwords again, of which there are none here
+    ::signal(SIGHUP, SIG_IGN);  // memcached reads passwords again; there are no passwords here
     block_stop_signals();
 
     // In this order so that whatever is refused leaves the pool's file untouched.
@@ -139,8 +139,8 @@ int main(int argc, char** argv) {
         if (auto done = from.bind_tcp(chosen); !done.ok()) return refuse(done.what());
     pid_file number;
     if (auto done = number.open(chosen.pid_file); !done.ok()) return refuse(done.what());
-    // The pool is opened by who will serve it: what is made is that user's, and no path in a folder
-    // of that user's is followed as root.
+    // The user that serves the pool opens it: new files belong to that user, and the server follows
+    // no path in that user's folder as root.
     if (auto done = become(chosen.user); !done.ok()) return refuse(done.what());
     auto opened = store::open(chosen.store);
     if (!opened) return refuse(opened.error().what());

@@ -13,7 +13,7 @@
 namespace hf::kv {
 namespace {
 
-// Of -o. Here they mean what is so anyway, or nothing that a client could tell.
+// Words of -o that describe what is so anyway, or what no client could notice.
 constexpr std::array<std::string_view, 5> granted = {"maxconns_fast", "modern", "no_modern",
                                                      "lru_maintainer", "lru_crawler"};
 constexpr std::array<std::string_view, 46> without_meaning = {"no_maxconns_fast",
@@ -86,7 +86,7 @@ std::uint32_t read_choice(std::string_view name, std::string_view text,
     return static_cast<std::uint32_t>(at - names.begin());
 }
 
-// -o ssl_…; false: it is none of them.
+// -o ssl_…; false: any other option.
 bool read_tls(std::string_view name, std::string_view given, tls_settings& to) {
     if (name == "ssl_session_cache") {
         to.session_cache = true;
@@ -112,7 +112,7 @@ bool read_tls(std::string_view name, std::string_view given, tls_settings& to) {
     return true;
 }
 
-// One word of -o; what it lacks a meaning for, or nothing.
+// Judges one word of -o. Returns the meaning that it lacks, or nothing.
 std::string judge_word(std::string_view word, settings& chosen) {
     const auto equals = word.find('=');
     const std::string_view name = word.substr(0, equals);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The options of memcached 1.6.18 beside those that options.cpp has, so that its command lines
-// start this server: those that mean something here do it, and the others are said to mean nothing.
-// What memcached refuses is refused. Not among them are those that promise protection which is not
-// here (-S, -Y), or another way to keep items (-e).
+// The options of memcached 1.6.18 besides those that options.cpp has, so that its command lines
+// start this server. Options with a meaning here have their effect, and the others are reported as
+// meaningless. Options that memcached refuses are refused. Two kinds are missing: those that
+// promise a protection which is not here (-S, -Y), and another way to keep items (-e).
 #pragma once
 
 #include "settings.hpp"
@@ -20,7 +20,7 @@ class memcached_options {
 public:
     /// 'app' keeps references to this.
     void declare(const cli::command& app, settings& chosen);
-    /// What was given and means nothing here, a line each; -o's words go to 'chosen'.
+    /// The given options that mean nothing here, a line each; -o's words go to 'chosen'.
     ///
     /// Errors: throws cli::wrong_usage for what memcached does not start with.
     std::vector<std::string> judge(settings& chosen) const;

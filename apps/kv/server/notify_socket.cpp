@@ -14,7 +14,7 @@ void tell_service_manager(std::string_view state) noexcept {
     const char* const where = std::getenv("NOTIFY_SOCKET");
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
-    // A path, or the name of an abstract socket, whose '@' stands for a zero byte.
+    // A path, or the name of an abstract socket, whose '@' means a zero byte.
     const std::size_t length = where == nullptr ? 0 : std::strlen(where);
     if (length < 2 || length >= sizeof address.sun_path || (*where != '/' && *where != '@')) return;
     std::memcpy(address.sun_path, where, length);

@@ -8,7 +8,7 @@
 
 namespace hf::kv {
 
-/// "READY=1", "STOPPING=1". Nobody asks, or does not listen: nothing happens.
+/// "READY=1", "STOPPING=1". Without a service manager that listens, nothing happens.
 void tell_service_manager(std::string_view state) noexcept;
 
 } // namespace hf::kv

@@ -8,7 +8,7 @@
 
 namespace hf::kv {
 
-/// What the command line asks for. When 'exit_code' is not negative there is nothing to serve: help
+/// The result of the command line. If 'exit_code' is not negative, the server does not start: help
 /// or version was printed, or a complaint.
 struct command_line {
     std::string engine; // empty: this program's

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The file of -P. It is opened while the process may still be root, in whose folder it often lies,
-// and says something only when that is true.
+// The file of -P. It is opened while the process may still be root, because its folder often
+// belongs to root. It contains a number only while that number is true.
 #pragma once
 
 #include <holdfast/result.hpp>
@@ -22,7 +22,7 @@ public:
     status open(const std::string& path);
     /// Replaces what is in it by this process's number, with a line end.
     status write();
-    /// Removes it; where the folder is another user's by now, empties it.
+    /// Removes it; if the folder belongs to another user by now, empties it.
     void remove() noexcept;
 
 private:

@@ -3,9 +3,8 @@
 // `stats detail`: how often keys with a common beginning, up to a delimiter, are asked for, stored
 // and removed. Off until a client or -D switches it on; volatile.
 //
-// (1) Off, it costs a load.
-// (2) Clients cannot make it grow without limit: when there are prefixes_max, others are not
-//     counted.
+// (1) While it is off it costs a load.
+// (2) Clients cannot make it grow without limit: at most prefixes_max prefixes are counted.
 #pragma once
 
 #include <kv/protocol/byte_buffer.hpp>

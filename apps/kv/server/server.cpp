@@ -97,7 +97,7 @@ void acceptor::on_connection(int fd, short, void* self) {
             const int on = 1;
             ::setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
         } else {
-            from = {}; // as memcached tells it
+            from = {}; // as memcached reports it
         }
         (*a->workers_)[a->next_++ % a->workers_->size()]->take(socket, secured, from);
     }

@@ -31,7 +31,7 @@ public:
 
     /// Takes the TCP addresses without accepting yet: a busy port is known before a pool is opened.
     status bind_tcp(const settings& chosen);
-    /// Takes the Unix socket; called with the pool open, whose lock tells that no other server of
+    /// Takes the Unix socket. Called with the pool open: its lock shows that no other server of
     /// this pool uses the path.
     status bind_unix(const settings& chosen);
     status listen(std::uint32_t backlog);
@@ -63,8 +63,7 @@ void block_stop_signals();
 /// joined. 'ready' is called once nothing can fail any more that it would have to take back.
 ///
 /// Requires: block_stop_signals() was called, so that an early signal waits for its handler;
-///           'secured' is loaded where a
-/// socket's clients speak TLS.
+///           'secured' is loaded where a socket's clients speak TLS.
 /// Errors:   io_error: a thread cannot be started; nobody was served.
 status serve(service& serving, const listeners& from, tls& secured,
              const std::function<void()>& ready);

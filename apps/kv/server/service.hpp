@@ -18,7 +18,7 @@ namespace hf::kv {
 
 class connection_list;
 
-/// What `stats` tells of clients that watch (watch.hpp).
+/// The part of `stats` about clients that watch (watch.hpp).
 class watch_counts {
 public:
     struct totals {
@@ -31,7 +31,7 @@ public:
     virtual totals counted() const = 0;
 };
 
-/// What `stats` tells of TLS, and `refresh_certs` does (tls.hpp).
+/// The part of `stats` about TLS, and the action of `refresh_certs` (tls.hpp).
 class tls_state {
 public:
     struct totals {
@@ -58,10 +58,10 @@ struct service {
     std::atomic<std::uint64_t> rejected_connections{0};
     std::atomic<std::uint64_t> connection_bytes{0}; // reserved by all connections
     prefix_counts prefixes;
-    std::atomic<bool> tracks_sizes{false};      // `stats sizes` tells them
-    watch_counts* watching = nullptr;           // null: there are none
+    std::atomic<bool> tracks_sizes{false};      // `stats sizes` reports them
+    watch_counts* watching = nullptr;           // null: no watchers
     tls_state* secured = nullptr;               // null: nobody is
-    const connection_list* connected = nullptr; // null: nobody knows
+    const connection_list* connected = nullptr; // null: unknown
 };
 
 /// The answer to `stats` with these words behind it.

@@ -11,7 +11,7 @@
 namespace hf::kv {
 namespace {
 
-// Sent in parts, between which others are served.
+// Answers that are sent in parts; others are served between the parts.
 bool is_long_answer(verb what) noexcept {
     return what == verb::retrieve || what == verb::dump || what == verb::connections;
 }
@@ -45,7 +45,7 @@ session::progress session::run(std::string_view input, byte_buffer& out,
     return p;
 }
 
-// False: the request has not fully arrived, or there is more of its answer than the output takes.
+// False: the request has not fully arrived, or the output has no room for the rest of its answer.
 bool session::line(std::string_view rest, byte_buffer& out, std::size_t out_bytes_max,
                    progress& p) {
     const std::size_t length = line_bytes(rest, scanned_);
@@ -125,7 +125,7 @@ bool session::value_request(const request& r, const meta_request* meta, std::str
     p.consumed += whole;
     const std::string_view value = rest.substr(line, r.value_bytes);
     if (meta == nullptr) serving_->prefixes.add(prefix_counts::what::set, r.key);
-    std::string_view answer = reply::bad_chunk; // also when a meta command is to be quiet
+    std::string_view answer = reply::bad_chunk; // also if a meta command is quiet
     if (rest.substr(line + r.value_bytes, 2) == "\r\n") {
         change done;
         const outcome result = items.write(r, value, *counted_, done);
@@ -144,7 +144,7 @@ bool session::value_request(const request& r, const meta_request* meta, std::str
     return true;
 }
 
-// False: the output is full, more keys are to be served.
+// False: the output is full, and keys remain.
 bool session::retrieve(const request& r, std::string_view line, byte_buffer& out,
                        std::size_t out_bytes_max) {
     store& items = *serving_->items;
@@ -159,7 +159,7 @@ bool session::retrieve(const request& r, std::string_view line, byte_buffer& out
         const bool there = r.touches ? touch(key, r, visit) : items.get(key, *counted_, visit);
         looked.tell(there);
         serving_->prefixes.add(there ? prefix_counts::what::hit : prefix_counts::what::get, key);
-        if (!there && items.damaged(key)) { // no miss: nobody knows
+        if (!there && items.damaged(key)) { // no miss, as nobody knows
             served_ = 0;
             out.append(reply::damaged);
             return true;
@@ -174,7 +174,7 @@ bool session::retrieve(const request& r, std::string_view line, byte_buffer& out
     return true;
 }
 
-// False: the output is full, more connections are to come.
+// False: the output is full, and connections remain.
 bool session::list_connections(byte_buffer& out, std::size_t out_bytes_max) {
     if (serving_->connected != nullptr)
         listed_ = serving_->connected->append_to(out, listed_, out_bytes_max);

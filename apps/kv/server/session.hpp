@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// One client's conversation: bytes in, bytes out, requests executed on the store in between. Knows
-// no socket, so any byte string can be tried on it.
+// One client's conversation: bytes in, bytes out, requests executed on the store in between. It
+// uses no socket, so a test can try any byte string on it.
 //
-// (1) A reply enters the output only after the store has committed what it acknowledges. In mode
-//     power whoever sends it has to see first that this is on the disk (worker.hpp (6)).
-// (2) run() stops when the output has reached its limit; a retrieval goes on where it stopped, so
-//     the output never exceeds the limit by more than one item, or by the lines that a dump has for
-//     a few items.
-// (3) The first byte that a client sends decides on its protocol, where the settings leave that
-//     open.
+// (1) A reply enters the output only after the store has committed what the reply acknowledges. In
+//     mode power the sender must first make sure that this is on the disk (worker.hpp (6)).
+// (2) run() stops when the output has reached its limit; a retrieval goes on where it stopped. So
+//     the output exceeds the limit by at most one item, or by the lines that a dump has for a few
+//     items.
+// (3) The first byte that a client sends decides its protocol, if the settings leave that open.
 #pragma once
 
 #include "service.hpp"
@@ -37,7 +36,7 @@ public:
         bool finished = false;  // a request was, at least one
         bool close = false;     // hang up when the output is sent
         bool orderly = false;   // the client asked for that
-        /// The client is to get events from now on; nothing more is executed for it here.
+        /// The client gets events from now on; nothing more is executed for it here.
         watched watches = watched::nothing;
     };
     /// Executes the requests at the front of 'input', as many as are complete.
@@ -45,7 +44,7 @@ public:
 
     /// Whether the rest of a refused value is still to come.
     bool swallowing() const noexcept { return swallow_ > 0; }
-    /// What its client speaks; negotiated until it has said something.
+    /// The protocol of the client; negotiated until its first byte has come.
     protocol speaks() const noexcept { return speaks_; }
 
 private:
@@ -107,7 +106,7 @@ private:
     std::size_t listed_ = 0; // of the list of connections in progress: the socket to go on from
 };
 
-/// One look for an item, for those who watch fetchers.
+/// One look for an item, for clients that watch fetchers.
 class session::look {
 public:
     look(const session& in, std::string_view key) noexcept

@@ -131,7 +131,7 @@ void session::packet_delta(const command& c, byte_buffer& out) {
     append_response(out, c.head, s, {}, {}, binary::big_endian_64(done.number).view(), done.cas);
 }
 
-// What `stats` says, a packet for each of its lines; one without a name ends them.
+// The lines of `stats`, each in a packet; a packet without a name ends them.
 void session::packet_stats(const command& c, byte_buffer& out) {
     byte_buffer lines;
     append_stats(lines, c.asks.keys, *serving_);

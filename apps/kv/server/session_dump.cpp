@@ -46,7 +46,7 @@ std::uint64_t class_numbered(store& items, std::uint64_t number) {
 
 } // namespace
 
-// False: the output is full, more items are to come.
+// False: the output is full, and items remain.
 bool session::dump(const request& r, byte_buffer& out, std::size_t out_bytes_max) {
     if (serving_->chosen.dump_disabled) {
         out.append(r.lists ? reply::list_refused : reply::dump_refused);
@@ -75,7 +75,7 @@ bool session::dump(const request& r, byte_buffer& out, std::size_t out_bytes_max
     };
     while (state.classes != 0 && state.lines_left != 0 && items.visit_next(state.at, show))
         if (out.size() >= out_bytes_max) return false;
-    // Who takes the list for a complete one must not be told that it ends here.
+    // A client that takes the list for complete must not see its end here.
     out.append(state.at.damaged ? reply::dump_damaged : reply::end);
     dumped_.reset();
     return true;

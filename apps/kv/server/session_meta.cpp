@@ -68,7 +68,7 @@ void session::meta_get(const meta_request& m, byte_buffer& out) {
         there = items.get(
             r.key, *counted_,
             [&](const item_view& found) {
-                // The first to meet a stale item wins, which is to be kept.
+                // The first client that meets a stale item wins, and the item stays.
                 changes = (found.marks & (mark_stale | mark_sent)) == mark_stale;
                 if (!changes) show(found);
             },
@@ -141,7 +141,7 @@ void session::meta_delta(const meta_request& m, byte_buffer& out) {
     out.append("\r\n");
 }
 
-// What memcached calls a class is here the power of two that the item's bytes need.
+// Memcached's class is here the power of two that the item's bytes need.
 void session::meta_debug(const meta_request& m, byte_buffer& out) {
     store& items = *serving_->items;
     counted_->add(count::cmd_meta);

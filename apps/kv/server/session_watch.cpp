@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What a session tells those who watch, in memcached's words; and how its own client becomes one of
-// them.
+// A session's lines for watching clients, in memcached's words; and how its own client becomes a
+// watcher.
 #include "session.hpp"
 
 namespace hf::kv {
@@ -40,7 +40,7 @@ void session::look::tell(bool there) const {
     events_->fetched({.key = key_, .client = client_}, status);
 }
 
-// Whoever stores, counts or deletes looks for the item, which memcached tells, too.
+// A client that stores, counts or deletes looks for the item, and memcached reports that, too.
 void session::tell_met(std::string_view key, const change& done) const {
     journal* const events = wanting(*counted_, watched::fetchers);
     if (events == nullptr) return;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What a server is asked for, whatever its store is made of.
+// The settings of a server, for every kind of store.
 #pragma once
 
 #include <kv/store/face.hpp>
@@ -14,7 +14,7 @@ namespace hf::kv {
 /// Named after memcached's level of the protocol: clients read the leading numbers.
 inline constexpr std::string_view version_text = "1.6.18-holdfast-0.1.0";
 
-/// What clients speak; negotiated: by the first byte of each.
+/// The protocol of clients; negotiated: decided by the first byte of each.
 enum class protocol : std::uint8_t { negotiated, ascii, binary };
 
 /// Named and numbered as memcached's -o ssl_….
@@ -28,7 +28,7 @@ struct tls_settings {
     std::uint32_t min_version = 2; // 1.0, 1.1, 1.2, 1.3
     bool session_cache = false;
     std::uint32_t write_buffer_kb =
-        16; // told by `stats settings`, and not obeyed: replies are gathered anyway
+        16; // shown by `stats settings`, and not obeyed: replies are gathered anyway
 };
 
 struct settings {
@@ -39,7 +39,7 @@ struct settings {
     std::uint32_t backlog = 1024;
     std::uint32_t idle_timeout_s = 0;     // between requests; 0: none
     std::uint32_t request_timeout_s = 60; // without progress inside one; 0: none
-    /// Of half-sent requests and unread replies, all clients together.
+    /// Limit of half-sent requests and unread replies, all clients together.
     std::uint64_t connection_bytes_max = 256ULL << 20;
     int tcp_port = 11211;  // -1: one that is free, 0: none
     std::string addresses; // separated by commas; empty: all
@@ -53,7 +53,7 @@ struct settings {
     bool dump_disabled = false;
     bool watch_disabled = false;
     bool track_sizes = false;                  // from the start
-    std::size_t journal_bytes_max = 64 << 10;  // of each thread: what is yet to be told to watchers
+    std::size_t journal_bytes_max = 64 << 10;  // of each thread: lines not yet taken for watchers
     std::size_t watcher_bytes_max = 256 << 10; // of each watcher: what it has not read yet
     protocol speaks = protocol::negotiated;
     std::string user;

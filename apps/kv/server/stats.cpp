@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// `stats` and its variants. Names are memcached's where the meaning is the same; what is particular
-// to a persistent store stands under `stats holdfast`.
+// `stats` and its variants. Names are memcached's if the meaning is the same; `stats holdfast` has
+// the numbers that only a persistent store has.
 #include "service.hpp"
 
 #include <holdfast/statistics.hpp>
@@ -58,8 +58,7 @@ constexpr named_count persistence_counts[] = {
     {"pm_bytes", count::pm_bytes},
 };
 
-// What memcached counts of machinery that is not here: none of it happens. Monitors ask for all of
-// them.
+// Memcached's counters of machinery that is not here, so they stay 0. Monitors ask for all of them.
 constexpr std::string_view never_happens[] = {"response_obj_oom",
                                               "response_obj_count",
                                               "response_obj_bytes",
@@ -297,8 +296,8 @@ void slabs_lines(byte_buffer& out, service& s) {
     append_stat(out, "total_malloced", s.items->pool().size_bytes());
 }
 
-// Which sizes items have, once somebody has asked for them to be counted: here a sample tells, as
-// in `stats items`, so that items of before are among them.
+// The sizes of items, once a client has asked to count them. Here a sample counts them, as in
+// `stats items`, so older items are among them.
 void sizes_lines(byte_buffer& out, service& s) {
     if (!s.tracks_sizes) return append_stat(out, "sizes_status", "disabled");
     std::uint64_t bytes = 0;

@@ -25,8 +25,8 @@ stream::stream(stream&& other) noexcept
 
 stream::~stream() {
     if (secured_ != nullptr && !opening() && !broken_) {
-        // Without it a client cannot tell the end of the answers from a cut. Where the socket is
-        // full it is not waited for.
+        // Without it a client cannot distinguish the end of the answers from a cut. It does not
+        // wait for a full socket.
         (void)::SSL_shutdown(secured_.get());
         ::ERR_clear_error();
     }
@@ -46,7 +46,7 @@ long stream::on_raw_bytes(BIO* of, int what, const char*, std::size_t, int, long
     return returned;
 }
 
-// What OpenSSL returned without a byte, as the system would say it.
+// Translates what OpenSSL returned without a byte into the system's form.
 ssize_t stream::ended(int returned) noexcept {
     const int why = ::SSL_get_error(secured_.get(), returned);
     continues_ =
@@ -86,7 +86,7 @@ ssize_t stream::read_records(char* to, std::size_t bytes_max) noexcept {
         if (read <= 0) {
             const ssize_t why = ended(read);
             if (got == 0) return why;
-            // The end is found again by the next read, which is told to come.
+            // The next read finds the end again; continues_ announces it.
             if (why == 0 || errno != EAGAIN) continues_ = true;
             return static_cast<ssize_t>(got);
         }

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What a client's bytes come and go through: its socket, or TLS over it. Who serves sees the same
-// of both, but for one thing: TLS may hold bytes that the socket no longer announces, or have to
+// The stream of a client's bytes: its socket, or TLS over it. The serving code sees the same of
+// both, with one difference: TLS may hold bytes that the socket no longer announces, or may have to
 // write before it can read.
 //
-// (1) continues() says so until a read has found nothing: whoever waits for the socket to be
-//     readable looks there first.
-// (2) A read takes about as much from the socket as it is asked for: what brings no bytes (changes
-//     of keys, each of which costs more than a request) or little of it keeps nobody else waiting.
+// (1) continues() announces such bytes until a read has found nothing: check it before waiting for
+//     the socket to be readable.
+// (2) A read takes about as many bytes from the socket as it is asked for. So records without bytes
+//     (changes of keys, each more expensive than a request), or with few, keep no other client
+//     waiting.
 #pragma once
 
 #include <openssl/types.h>
@@ -26,9 +27,9 @@ public:
     stream& operator=(stream&&) = delete;
     ~stream(); // says goodbye, where TLS does, and hangs up
 
-    /// As read(2) and send(2): 0 when the client has hung up; -1, with errno EAGAIN when it is to
-    /// be tried again. What send() did not take is given to it again, at the front of what it is
-    /// given next.
+    /// As read(2) and send(2): 0 when the client has hung up; -1, with errno EAGAIN, to try again
+    /// later. The caller passes what send() did not take again, at the front of the next call's
+    /// bytes.
     ssize_t read(char* to, std::size_t bytes_max) noexcept;
     ssize_t send(std::string_view bytes) noexcept;
 

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Goal: a read of a stream is bounded by what it is asked for, whatever the client's TLS is made
-//           of. Method: records made
-// beforehand, which wait in the socket.
+// Goal: a read of a stream is bounded by its request, for any form of the client's TLS. Method:
+// records made beforehand, which wait in the socket.
 #include "stream.hpp"
 
 #include <gtest/gtest.h>
@@ -66,7 +65,7 @@ protected:
         ::close(socket_);
     }
 
-    /// What the client says in 'saying' lies in the socket when it returns.
+    /// Returns when the client's words of 'saying' are in the socket.
     template <class Saying> void said(Saying&& saying) {
         BIO* const kept = ::BIO_new(::BIO_s_mem());
         ::SSL_set0_wbio(client_.get(), kept);

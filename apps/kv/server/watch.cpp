@@ -13,7 +13,7 @@ namespace hf::kv {
 namespace {
 
 constexpr int round_ms = 20;       // between two looks into the journals while somebody watches
-constexpr unsigned reads_max = 16; // of what a watcher says, in a round: all others wait meanwhile
+constexpr unsigned reads_max = 16; // of a watcher's words, in a round: all others wait meanwhile
 
 } // namespace
 
@@ -148,7 +148,7 @@ bool watch_hub::send(watcher& to) {
     return true;
 }
 
-// What a watcher says is passed over; it can only hang up.
+// Ignores what a watcher says; it can only hang up.
 bool watch_hub::hung_up(watcher& is) {
     char passed_over[4096];
     for (unsigned n = 0; n < reads_max; ++n) {
@@ -180,7 +180,7 @@ void watch_hub::run() {
             try {
                 collect(taken);
             } catch (const std::bad_alloc&) {
-                for (byte_buffer& each : taken) each.clear(); // lost, as what finds no room
+                for (byte_buffer& each : taken) each.clear(); // lost, like lines that find no room
             }
             watched wanted = watched::nothing;
             for (std::size_t i = watchers_.size(); i-- > 0;) {

@@ -3,10 +3,10 @@
 // Clients that `watch`: a thread of its own takes what the journals have gathered and sends each
 // line to those that want it. It begins with the first watcher.
 //
-// (1) Nobody who serves waits for a watcher: journals (journal.hpp) drop what they cannot hold, and
-//     so does the buffer of a watcher that reads too slowly; it is told "skipped=N" when it reads
-//     on.
-// (2) Lines come in the order of their numbers, but for those of another thread that were not yet
+// (1) No serving thread waits for a watcher: journals (journal.hpp) drop lines that they cannot
+//     hold, and the buffer of a watcher that reads too slowly drops them, too. The watcher gets
+//     "skipped=N" when it reads on.
+// (2) Lines come in the order of their numbers, except lines of another thread that were not yet
 //     written when the first were taken.
 #pragma once
 
@@ -33,8 +33,9 @@ public:
 
     /// A journal for a thread; lives as long as the hub.
     journal& join();
-    /// Takes the client and its entry in the list of connections, who gets lines of these kinds
-    /// from here on, behind an OK; or leaves it and returns what it is to be told. From any thread.
+    /// Takes the client and its entry in the list of connections: the client gets lines of these
+    /// kinds from here on, behind an OK. Or leaves it, and returns the refusal to send. From any
+    /// thread.
     std::string_view add(stream& client, std::unique_ptr<connection_list::entry>& listed,
                          watched kinds);
     /// Hangs up on all watchers; add() must not be called any more.

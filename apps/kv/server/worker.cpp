@@ -83,7 +83,7 @@ void connection::refuse_for_memory() noexcept {
 
 namespace {
 
-// "rip=127.0.0.1 rport=4711 transport=tcp", as memcached says where a client is.
+// "rip=127.0.0.1 rport=4711 transport=tcp", memcached's form of a client's address.
 std::string where_from(int socket) {
     sockaddr_storage address{};
     socklen_t bytes = sizeof address;
@@ -116,7 +116,7 @@ bool connection::add_events() {
     return readable_ != nullptr && writable_ != nullptr && event_add(readable_, nullptr) == 0;
 }
 
-// One event. What it leaves in the worker's buffers is gone when the connection is.
+// One event. What it leaves in the worker's buffers is lost when the connection ends.
 template <class Serve> void connection::on_event(connection* c, Serve&& serve) {
     worker& home = *c->home_;
     if (c->held_) return; // one event a turn: it will be announced again (6)
@@ -162,8 +162,8 @@ bool connection::read_and_serve() {
     return serve(input) && update_events();
 }
 
-// Requests that waited behind the replies have arrived already: no readiness will announce them.
-// Nor what TLS has taken from the socket.
+// Requests that waited behind the replies have arrived already: no readiness will announce them,
+// nor what TLS has taken from the socket.
 bool connection::send_and_serve() {
     if (!send_pending()) return false;
     if (!out_.empty()) return update_events();
@@ -229,8 +229,8 @@ bool connection::answer(std::string_view answers) {
     return true;
 }
 
-// Makes the client one that watches: its socket is the hub's, and what else it has sent is passed
-// over. False: it stays here, and is told why.
+// Makes the client a watcher: its socket belongs to the hub, and the rest of what it has sent is
+// ignored. False: it stays here, and gets the reason.
 bool connection::hand_over(watched kinds) {
     closing_ = false;
     if (!out_.empty()) { // which the hub cannot send
@@ -265,7 +265,7 @@ bool connection::stays_within_memory() {
     return false;
 }
 
-// What the client does not take now waits in out_.
+// Bytes that the client does not take now wait in out_.
 bool connection::send(std::string_view answers) {
     if (answers.empty()) return true;
     while (!answers.empty()) {
@@ -300,7 +300,7 @@ bool connection::send_pending() {
     return !closing_;
 }
 
-// What `stats conns` tells of it from here on, until its next event.
+// Sets what `stats conns` reports of it until its next event.
 void connection::show_state() const noexcept {
     listed_->now(held_ || paused_ || !out_.empty() ? client_state::write
                  : talk_.swallowing()              ? client_state::swallow
@@ -377,7 +377,7 @@ void worker::hold(connection* answered, std::size_t bytes) {
     held_bytes_ += bytes;
 }
 
-// Upholds (6). On a disk that fails the process ends here, and nobody was told anything.
+// Upholds (6). If the disk fails, the process ends here, and no client has got an answer.
 void worker::end_turn() {
     if (!turn_) return;
     turn_.reset();
@@ -456,7 +456,7 @@ void worker::accept(arrival client) {
 void worker::on_tick(int, short, void* self) {
     auto* const w = static_cast<worker*>(self);
     ++w->seconds_;
-    w->end_turn(); // who is answered by it is not overdue, and may go
+    w->end_turn(); // a client that gets its answer now is not overdue
     w->close_overdue();
     if (w->gathers()) w->begin_turn();
     w->serving_->items->reap(*w->counted_);
@@ -472,11 +472,12 @@ void worker::close(connection* gone, std::string_view why) {
     serving_->curr_connections.fetch_sub(1);
 }
 
-// What the shared buffers hold, beside answers that wait for the end of the turn, is the client's
-// whose event ran out of memory. It is not told: a part of a reply may have been sent.
+// In the shared buffers, everything but answers that wait for the end of the turn belongs to the
+// client whose event ran out of memory. That client gets no message: a part of a reply may have
+// been sent.
 void worker::close_for_memory(connection* gone) {
     in_.clear();
-    out_.cut(held_bytes_); // what others are to be told stays
+    out_.cut(held_bytes_); // answers to others stay
     counted_->add(count::memory_kicks);
     close(gone);
 }

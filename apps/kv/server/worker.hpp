@@ -2,18 +2,19 @@
 //
 // One serving thread: an event loop, the connections given to it, the buffers they share.
 //
-// (1) Reads go into a buffer of the worker and replies are gathered in another; a connection owns
-//     memory only for a request that has arrived in part or replies its client has not taken yet.
+// (1) Reads go into a buffer of the worker and replies are gathered in another. A connection owns
+//     memory only for a request that has arrived in part, or for replies its client has not taken
+//     yet.
 // (2) While replies wait for the client, nothing more is read from it or executed for it.
-// (3) What (1) allows grows with what has arrived, not with what was announced, and is limited for
+// (3) The memory of (1) grows with what has arrived, not with what was announced. It is limited for
 //     all connections together: one that would pass the limit is closed.
 // (4) One event serves a bounded number of bytes: a client that reads as fast as it is served, and
-//     has asked for a million items, holds nobody up.
+//     has asked for a million items, delays no other client.
 // (5) A connection with half a request, or with replies not taken, makes progress or is closed.
-// (6) In mode power the requests of one turn of the loop, whoever sent them, become durable
-//     together, and with them all that their answers may show of other threads' work: the turn
-//     waits for the disk once, or not at all where there is nothing to wait for. No answer of it
-//     leaves before. (4) holds for the turn as a whole; a connection has one event in it.
+// (6) In mode power the requests of one turn of the loop, from all clients, become durable
+//     together. With them everything becomes durable that their answers may show of other threads'
+//     work. The turn waits for the disk once, or not at all if nothing needs it. No answer of the
+//     turn leaves before. (4) holds for the turn as a whole; a connection has one event in it.
 #pragma once
 
 #include "connection_list.hpp"
@@ -40,7 +41,7 @@ class watch_hub;
 
 class worker {
 public:
-    /// 'secured': puts TLS over clients that are to have it.
+    /// 'secured': puts TLS over the clients that use it.
     worker(service& serving, connection_list& connected, watch_hub& hub, tls& secured);
     worker(const worker&) = delete;
     worker& operator=(const worker&) = delete;
@@ -87,10 +88,10 @@ private:
     std::mutex inbox_lock_;
     std::vector<arrival> inbox_;
     bool stopping_ = false;
-    std::uint32_t seconds_ = 0; // since the start, as ticks tell
+    std::uint32_t seconds_ = 0; // since the start, by ticks
     std::unordered_set<connection*> connections_;
     byte_buffer in_, out_; // (1)
-    // Of the turn: who is to be answered, by how much of out_, in this order.
+    // The turn's answers: the clients, with their bytes of out_, in this order.
     struct held_answers {
         connection* to; // null: it is gone
         std::size_t bytes;
@@ -116,7 +117,7 @@ public:
     bool unfinished() const noexcept;
     /// Seconds, as its worker counts, since it last got on.
     std::uint32_t waiting_s() const noexcept;
-    /// To those who watch connections: it begins, or it ends for this reason.
+    /// Reports to clients that watch connections: it begins, or it ends for this reason.
     void tell_begin(journal& to) const;
     void tell_end(journal& to, std::string_view why) const;
 
@@ -157,7 +158,7 @@ private:
     bool paused_ = false;                // the replies reached their limit
     bool wants_value_ = false;           // a value has begun to arrive
     bool held_ = false;                  // its replies wait for the end of the turn (6)
-    watched watches_ = watched::nothing; // it is to be the hub's
+    watched watches_ = watched::nothing; // kinds that it wants from the hub
     std::uint32_t since_s_;              // when it last got on (5)
     std::size_t moved_ = 0;              // bytes read and sent since
     std::size_t charged_ = 0;            // of (3)

@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Making room when the pool has reached its limit. Least recently used is approximated by sampling,
-// as Redis does: look at some items of a random instance, give up the one unused for longest. No
-// lists, so nothing to keep durable and nothing to rebuild.
+// Makes room when the pool has reached its limit. Sampling approximates least recently used, as in
+// Redis: look at some items of a random instance, and evict the one unused for longest. There are
+// no lists, so nothing must be kept durable or rebuilt.
 //
 // A freed block serves only requests of its own size class until its whole chunk is free. So
-// victims are taken from the class that is asked for; when there is none, or that class holds much
-// younger items than others do, a whole window of memory is cleared: every item in it is evicted.
-// Items of whole chunks are too few to be met by sampling: they wait in a queue in the order of
-// their use.
+// victims come from the requested class. If it has none, or has much younger items than others, a
+// whole window of memory is cleared: every item in it is evicted. Items of whole chunks are too few
+// to be met by sampling: they wait in a queue in the order of their use.
 //
-// What is dead is taken back without evictions (-M), too, and a window at a time then, so that
-// those that live gather in other chunks and whole ones become free for any size.
+// Dead items are reclaimed without evictions (-M), too. Then a window is cleared at a time: living
+// items gather in other chunks, and whole chunks become free for any size.
 #include "../../hash.hpp"
 #include "section_store.hpp"
 #include "sections.hpp"
@@ -70,7 +69,7 @@ item* random_item(structures::hash_table& table) noexcept {
     return nullptr;
 }
 
-/// The same, and where chance finds none in a table of few items, the first that is there.
+/// The same; if chance finds none in a table of few items, the first one.
 item* some_item(structures::hash_table& table) noexcept {
     if (item* const found = random_item(table); found != nullptr) return found;
     constexpr unsigned ranges = 64; // of hashes
@@ -80,9 +79,9 @@ item* some_item(structures::hash_table& table) noexcept {
     return nullptr;
 }
 
-/// Calls look(const item&) for up to 'count' items: for each where there are no more, else for such
-/// as chance finds, some of them twice. A table that was far larger once is one of those: its empty
-/// buckets are too many to walk.
+/// Calls look(const item&) for up to 'count' items: for every item if there are no more, else for
+/// random ones, perhaps some twice. The second way also serves a table that was far larger once: it
+/// has too many empty buckets to walk.
 template <class Look>
 void look_at_some(structures::hash_table& table, std::uint64_t count, Look look) {
     constexpr unsigned buckets_max = 64;
@@ -112,7 +111,7 @@ staged section_store::stage(std::size_t key_bytes, std::size_t value_bytes,
     }
 }
 
-// What a look at one instance found.
+// The result of a look at one instance.
 struct section_store::sample {
     item* usable = nullptr; // longest unused item whose block the request can have
     item* oldest = nullptr; // longest unused item of any size
@@ -171,16 +170,15 @@ bool section_store::make_room(std::size_t bytes, unsigned attempt, thread_counts
     return window != 0;
 }
 
-// Where nothing can be evicted: the root and the segments of the tables. Sorted.
+// Blocks that cannot be evicted: the root and the segments of the tables. Sorted.
 std::vector<std::uintptr_t> section_store::pinned_blocks() {
     const std::scoped_lock held{look_lock_};
     (void)look_at_frame();
     return pinned_;
 }
 
-// An address in a window for 'bytes' that has an item in it which may go, and nothing that must
-// stay: an item's that is met by chance, pushed aside where something stands in its way. 0: none
-// was met.
+// An address in a window for 'bytes' that has an item which may go, and nothing that must stay: the
+// address of a randomly met item, moved aside if something is in its way. 0: none was met.
 std::uintptr_t section_store::choose_window(std::size_t bytes, bool living) {
     const std::uintptr_t span = round_up(bytes, window_bytes);
     const auto pool_begin = reinterpret_cast<std::uintptr_t>(root_) - pool_.offset_of(root_);
@@ -212,7 +210,7 @@ bool section_store::clear_window(std::uintptr_t around, std::size_t bytes, bool 
     const std::uintptr_t end = around == 0 ? 0 : begin + round_up(bytes, window_bytes);
     bool any = false;
     for (std::uintptr_t at = begin; at < end;) {
-        // Only blocks that are allocated: the allocator knows them after every opening.
+        // Only allocated blocks: the allocator finds them after every opening.
         const std::size_t block = block_bytes(pool_, reinterpret_cast<const void*>(at));
         if (const std::uint64_t hash = hash_if_item(at, block, seed_); hash != 0)
             any |= give_up_linked(at, hash, living, counted);
@@ -270,7 +268,7 @@ void section_store::note_large(const item& it) {
     large_.push_back({reinterpret_cast<std::uintptr_t>(&it), it.node.hash, it.last_access});
 }
 
-// What was stored before this process started: found when it is first needed.
+// Finds the large items that were stored before this process started, when they are first needed.
 void section_store::find_large() {
     {
         const std::lock_guard held(large_lock_);
@@ -324,7 +322,7 @@ bool section_store::evict_large(std::size_t bytes, thread_counts& counted) {
 }
 
 void section_store::reap(thread_counts& counted) {
-    return_spare_blocks(pool_); // in a full pool others need what this thread has at hand
+    return_spare_blocks(pool_); // in a full pool others need this thread's spare blocks
     for (unsigned windows = 0; windows < 4; ++windows)
         if (!clear_window(choose_window(1, false), 1, false, counted)) return;
 }

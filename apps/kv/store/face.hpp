@@ -27,10 +27,10 @@ enum class outcome : std::uint8_t {
     damaged, // the part of the pool that holds the key
 };
 
-/// What is done with a pool that a failure of the machine may have torn (errc::torn).
+/// The treatment of a pool that a failure of the machine may have torn (errc::torn).
 enum class when_torn : std::uint8_t {
     refuse,
-    salvage, // open it: what is there is whole items, whose values may be of other moments
+    salvage, // open it: its items are whole, their values may be of other moments
     discard, // set it aside and begin with an empty one
 };
 
@@ -40,7 +40,7 @@ struct store_options {
     std::uint64_t max_bytes = 64ULL << 20;   // the pool grows to, at first (memory_limit.hpp)
     std::uint32_t item_bytes_max = 1U << 20; // of an item: header, key and value
     when_torn torn = when_torn::refuse;
-    bool create = true;                 // make the pool when there is none
+    bool create = true;                 // make the pool if it is missing
     bool evict = true;                  // false: refuse to store when the pool is full
     bool look_through = false;          // all of the pool before it is used; refuse a damaged one
     std::uint32_t (*clock)() = nullptr; // Unix seconds; null: the system's (tests set it)
@@ -48,12 +48,12 @@ struct store_options {
     void (*on_damage)(const std::string& line) = nullptr;
 };
 
-// What meta commands keep with an item; durable.
+// The marks of an item that meta commands set; durable.
 inline constexpr std::uint8_t mark_stale = 1;  // was invalidated
 inline constexpr std::uint8_t mark_sent = 2;   // a client has won the right to renew it
 inline constexpr std::uint8_t mark_binary = 4; // its key was sent in base64
 
-/// What a reader may look at while it is called.
+/// An item as a reader sees it during a call.
 struct item_view {
     std::string_view value;
     std::uint32_t flags;
@@ -66,7 +66,7 @@ struct item_view {
     bool won = false;  // the right to renew it, by this request
 };
 
-/// What a call that changes an item tells of it.
+/// The report of a call that changes an item.
 struct change {
     std::uint64_t cas = 0;         // new
     std::uint64_t number = 0;      // new
@@ -93,9 +93,9 @@ inline std::uint32_t system_clock() {
     return static_cast<std::uint32_t>(now.tv_sec);
 }
 
-/// Whether CAS numbers are compared before a value of this length is looked at for a number, as
-/// memcached does it: an empty one, and one that it keeps in pieces, are none whatever the client
-/// compares.
+/// Whether CAS numbers are compared before a value of this length is parsed as a number. So
+/// memcached does it: an empty value, and one that it keeps in pieces, is never a number, whatever
+/// CAS the client compares.
 constexpr bool compared_first(std::size_t value_bytes) noexcept {
     return value_bytes > 0 && value_bytes <= 512U << 10;
 }
@@ -104,7 +104,8 @@ constexpr bool may_be_number(std::size_t value_bytes) noexcept {
     return value_bytes > 0 && value_bytes <= 20;
 }
 
-/// How a look with consequences (gat, mg) leaves an item: its expiry time, its marks, and who won.
+/// The item after a look with consequences (gat, mg): its expiry time, its marks, and which client
+/// won.
 struct item_state {
     std::uint32_t exptime;
     std::uint8_t marks;
@@ -136,8 +137,8 @@ struct flush_state {
     static flush_state of(std::uint64_t cas, std::uint64_t times) noexcept {
         return {cas, static_cast<std::uint32_t>(times), static_cast<std::uint32_t>(times >> 32)};
     }
-    /// The state after a flush_all that is to take effect 'delay_s' from 'now'. next_cas() gives
-    /// a number above that of every item so far.
+    /// The state after a flush_all that takes effect 'delay_s' from 'now'. next_cas() returns a
+    /// number above that of every item so far.
     template <class NextCas>
     flush_state flushed(std::int64_t delay_s, std::uint32_t now, NextCas&& next_cas) const {
         flush_state next = *this;

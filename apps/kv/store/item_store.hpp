@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What the server asks of a store. section_store.hpp says what each call means and costs there,
-// mod_store.hpp what differs; store.hpp names the one that a program is built with.
+// The server's interface of a store. section_store.hpp says what each call means and costs there,
+// mod_store.hpp the differences; store.hpp names the store that a program is built with.
 //
 // (1) When a call that changes something returns, the change has been committed: it may be
 //     acknowledged; in mode power, when the hf::durable_together around the calls has ended.
@@ -20,8 +20,8 @@
 
 namespace hf::kv {
 
-/// `counted` is the calling thread's. `place` is how far a walk with visit_next() has come, from
-/// its construction on; it says whether damage was passed over.
+/// `counted` is the calling thread's. `place` is the position of a walk with visit_next(), from its
+/// construction on; it says whether damage was skipped.
 template <class Store>
 concept item_store =
     std::constructible_from<typename Store::place, Store&> &&

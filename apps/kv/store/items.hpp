@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What holdfast-kv keeps in its pool: 256 hash tables of items, a lock each, and what flush_all
-// left. Ordinary objects and native pointers; docs/guide/kv.md shows the picture.
+// The contents of holdfast-kv's pool: 256 hash tables of items, a lock each, and the state that
+// flush_all left. Ordinary objects and native pointers; docs/guide/kv.md shows the picture.
 //
 // (1) An item is one block, complete before a section links it. Afterwards only 'exptime', 'marks',
 //     'cas' and, for a number that keeps its length, the value change, in a section under the

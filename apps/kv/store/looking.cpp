@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Looking through a pool before it is followed: whoever can write a file can seal it as well, so
-// that nothing in it is believed for where it comes from. An instance is looked through by the
-// first request that needs it: opening a pool takes as long as ever.
+// Checks a pool before its pointers are followed: a program that can write a file can also seal it,
+// so its origin proves nothing. The first request that needs an instance checks it: opening a pool
+// takes no longer.
 //
 // (1) The allocator's blocks do not overlap.
 // (2) The root and every segment of the tables are blocks of their own, large enough.
-// (3) Every item of an instance is a block of its own that is neither, large enough for its key and
-//     value. Its key has its hash, and that hash names the instance and its place there.
+// (3) Every item of an instance is a block of its own, none of the blocks of (2), large enough for
+//     its key and value. Its key has its hash, and that hash names the instance and its place
+//     there.
 //
-// So whatever an instance reaches is its own: no two instances can have an item in common (3), none
-// has one twice (structures::fault_of_chains), and what is allocated later was free before. (1) and
-// (2) are the frame; they are looked at once, before the first instance changes.
+// So an instance owns everything that it reaches: no two instances have an item in common (3), none
+// has one twice (structures::fault_of_chains), and memory that is allocated later was free before.
+// (1) and (2) are the frame, which is checked at once, before the first instance changes.
 #include "section_store.hpp"
 
 #include <holdfast/alloc.hpp>
@@ -120,7 +121,7 @@ status section_store::look_at(const instance& in) {
                                      std::memory_order_release) == sight::damaged;
     if (found.ok() || known) return found;
     pool_.leave_unsealed();
-    // The frame's fault, which is everybody's, is told once.
+    // A fault of the frame concerns every instance, and is reported once.
     if (damaged_instances_.fetch_add(1) != 0 && !frame_.ok()) return found;
     if (on_damage_ != nullptr) on_damage_(found.what());
     else std::fprintf(stderr, "holdfast-kv: %s\n", found.what().c_str());

@@ -15,7 +15,7 @@ result<pool> open_to_grow(const std::string& path, const open_options& how) {
     open_options wide = how;
     wide.max_bytes = std::min(how.max_bytes * headroom, std::max(most_bytes, how.max_bytes));
     auto opened = pool::open(path, wide);
-    // Of a pool that stands where it cannot have so much, or was left open at another address.
+    // For a pool at an address without so much room, or that was left open at another address.
     if (!opened && opened.error().code() == errc::bad_argument) opened = pool::open(path, how);
     if (!opened) return opened;
     const std::uint64_t asked = std::min(how.max_bytes, opened->max_bytes());

@@ -11,8 +11,8 @@
 
 namespace hf::kv {
 
-/// Opens or makes a pool, which grows to how.max_bytes at first and can be told to grow to eight
-/// times as much; where an older pool cannot, to less.
+/// Opens or makes a pool that grows to how.max_bytes at first, and whose limit can be raised to
+/// eight times as much; less if an older pool cannot.
 result<pool> open_to_grow(const std::string& path, const open_options& how);
 /// From now on the pool grows to 'bytes', or no more, where its file is larger.
 ///

@@ -21,7 +21,7 @@ constexpr std::size_t chunk_bytes = 64 << 10; // the allocator's, or a multiple 
 constexpr unsigned run_items = 64;
 constexpr std::size_t ballast_items = 256;
 
-// One family: what one gives up serves the others.
+// One family: memory that one member gives up serves the others.
 template <class Map> result<Map> open_member(const hf::pool& in, std::string_view name) {
     return Map::open(in,
                      {.name = name, .family = "kv", .members = {"items", "flushes", "ballast"}});
@@ -35,8 +35,8 @@ status look_through(hf::pool& in) {
     return found;
 }
 
-// In private memory, so that a pool that is refused stays as it was. What cannot be opened so is
-// left to those who open it.
+// Looks in private memory, so a pool that is refused stays as it was. If the pool cannot be opened
+// so, the later open decides.
 status look_before(const store_options& options, open_options how) {
     how.salvage = options.torn == when_torn::salvage;
     how.read_only = true;
@@ -146,7 +146,7 @@ bool mod_store::keep(std::string_view key, thread_counts& counted) {
         const errc why = kept.error().code(); // of a disk that fails the log has a line
         if (why != errc::pool_full && why != errc::io_error) return false;
         if (!make_room(key.size() + value_.size(), counted)) return false;
-        // What lacks may be of another size than what is given up: then a whole chunk is of use.
+        // The missing node may be of another size than what is given up: then a whole chunk helps.
         if (attempt % 32 == 31 && clear_chunk(one_to_go(), counted)) continue;
         if (attempt % 16 == 15) give_up_run(counted);
     }
@@ -173,13 +173,13 @@ void mod_store::fill_ballast() {
             })
             .ok();
     };
-    // One first: in a full pool that tells at once that there is no room for any.
+    // One first: in a full pool that shows at once that there is no room for any.
     if (ballast_.size() >= ballast_items || !add(1)) return;
     for (std::size_t more = ballast_items - ballast_.size(); more > 0; more /= 2)
         if (ballast_.size() + more <= ballast_items) (void)add(more);
 }
 
-// The next 'count' items in the order of their hashes, which is to say any. visit(key, item).
+// The next 'count' items in the order of their hashes, in effect random ones. visit(key, item).
 template <class Visit> void mod_store::walk(unsigned count, Visit&& visit) {
     auto at = items_.find(hand_);
     for (; count > 0 && !items_.empty(); --count) {
@@ -207,10 +207,9 @@ std::string mod_store::one_to_go() {
     return found;
 }
 
-// Looks at some items, and gives up those that are dead, or else, where living ones may go, the one
-// that was unused for longest of those whose node the new value can have. A node serves its own
-// class of sizes until all of its chunk is free: when no item of the class is met, a chunk is
-// cleared.
+// Looks at some items, and gives up the dead ones. If it may evict, it else gives up the item that
+// was unused for longest of those whose node the new value can have. A node serves its own class of
+// sizes until all of its chunk is free: if it meets no item of the class, it clears a chunk.
 bool mod_store::evict_some(std::size_t bytes, thread_counts& counted) {
     const std::uint32_t when = now();
     const bool large = bytes > mod::slotted_string_bytes_max;
@@ -265,7 +264,8 @@ bool mod_store::clear_for_large(std::size_t bytes, thread_counts& counted) {
     return give_up_all(keys, counted);
 }
 
-// Of a damaged pool's items some are met on a walk and not found: false when all of them are so.
+// A walk through a damaged pool meets some items that a search does not find: false if all are
+// such.
 bool mod_store::give_up_all(const std::vector<std::string>& keys, thread_counts& counted) {
     const std::uint32_t when = now();
     bool any = false;
@@ -280,7 +280,7 @@ bool mod_store::give_up_all(const std::vector<std::string>& keys, thread_counts&
     return any;
 }
 
-// Before it is given up, to those who watch.
+// Reports an item to clients that watch, before it is given up.
 void mod_store::tell_evicted(std::string_view key, const item& it, std::uint32_t when,
                              thread_counts& counted) {
     journal* const events = wanting(counted, watched::evictions);
@@ -306,8 +306,8 @@ bool mod_store::clear_chunk(const std::string& around, thread_counts& counted) {
     return give_up_all(keys, counted);
 }
 
-// Gives up items that are neighbours in the map, but for the few used last: inner nodes above them
-// go, too. When those lack, one item here and one there do not help.
+// Gives up items that are neighbours in the map, except the few used last, so that inner nodes
+// above them go, too. If those are missing, single items here and there do not help.
 void mod_store::give_up_run(thread_counts& counted) {
     const std::uint32_t when = now();
     std::vector<std::pair<std::uint32_t, std::string>> run; // when it was used last
@@ -420,8 +420,8 @@ outcome mod_store::change_number(const request& what, thread_counts& counted, ch
     return outcome::done;
 }
 
-// Changes the item as state_after() says, or makes it; false: there is none. 'seen' is the item as
-// it was, but for its value, which moves, and what is said of the change.
+// Changes the item as state_after() says, or makes it; false if there is no item. 'seen' is the
+// item as it was, except for its value, which moves, and for the report of the change.
 bool mod_store::change_locked(const request& what, item_view& seen, thread_counts& counted) {
     const std::uint32_t when = now();
     item it{};
@@ -524,7 +524,7 @@ std::vector<size_class_view> mod_store::sample_classes(std::uint64_t& total_byte
     const auto looked_at = static_cast<unsigned>(std::min<std::uint64_t>(items, looked_at_max));
     walk(looked_at, [&](std::string_view key, const item& it) {
         const std::size_t bytes = key.size() + sizeof(item_head) + it.value.size();
-        // As the other engines' classes, and those that a dump tells.
+        // In the same classes as the other engines, and as a dump.
         auto& c = classes[size_class_of(item_overhead_bytes + key.size() + it.value.size())];
         ++c.items;
         c.item_bytes += bytes;

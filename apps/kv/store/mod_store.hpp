@@ -8,10 +8,10 @@
 // (2) When a call that changes something returns, the change has been committed: it may be
 //     acknowledged (mode pmem: durability::on_return; mode power: when the hf::durable_together
 //     around the calls has ended).
-// (3) Readers look at a snapshot, which no writer blocks. Writers wait for each other: what one has
-//     decided on is still so when it commits.
-// (4) When items were last used is known in volatile memory only, by hash and not exactly: after a
-//     restart their time of storing stands for it.
+// (3) Readers look at a snapshot, which no writer blocks. Writers wait for each other: what a
+//     writer has decided on is still true when it commits.
+// (4) The time of an item's last use is kept in volatile memory only, by hash and not exactly.
+//     After a restart its time of storing replaces it.
 #pragma once
 
 #include "face.hpp"
@@ -104,7 +104,7 @@ private:
         item_head head;
         std::string_view value;
     };
-    /// Of a value that is shorter than a head, in a damaged pool, an empty item.
+    /// An empty item for a value that is shorter than a head, in a damaged pool.
     static item item_in(std::string_view bytes) noexcept {
         item found{};
         if (bytes.size() < sizeof found.head) return found;
@@ -152,10 +152,10 @@ private:
     flush_map flushes_;
     item_map ballast_; // what an eviction in a full pool needs for its copies
     std::uint32_t item_bytes_max_;
-    bool evict_; // living items; what is dead is taken back whatever it says
+    bool evict_; // living items; dead ones are reclaimed in any case
     std::uint32_t (*clock_)();
     std::atomic<std::uint64_t> cas_;
-    // What flushes_ says, published after its commit.
+    // The contents of flushes_, published after its commit.
     std::atomic<std::uint64_t> flush_cas_{0}, flush_times_{0};
     // By the key's hash: [seconds:63][read since it was stored:1], see (4).
     std::vector<std::atomic<std::uint64_t>> used_;

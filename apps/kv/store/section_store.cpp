@@ -48,8 +48,8 @@ open_options pool_options(const store_options& options) {
 
 } // namespace
 
-// In private memory, so that a pool that is refused stays as it was. What cannot be opened so is
-// left to those who open it.
+// Looks in private memory, so a pool that is refused stays as it was. If the pool cannot be opened
+// so, the later open decides.
 status section_store::look_before(const store_options& options) {
     open_options how = pool_options(options);
     how.salvage = options.torn == when_torn::salvage;
@@ -154,7 +154,8 @@ item* section_store::link(instance& in, item* old, staged& fresh, thread_counts&
 void section_store::insert(instance& in, item* fresh) {
     auto* const segment = structures::segment_to_come(&in.table);
     if (segment == nullptr) return insert_item(&in.table, fresh);
-    // Whoever looks at another instance must know the new segment for none of its items.
+    // A thread that looks at another instance must know that the new segment is no item of that
+    // instance.
     const std::scoped_lock held{look_lock_};
     insert_item(&in.table, fresh);
     if (*segment != nullptr) (void)pin(*segment);
@@ -285,8 +286,8 @@ outcome section_store::extend(const request& what, std::string_view value, threa
     }
 }
 
-// Stores done.number, where 'old' has it or in 'fresh', which is then used up. Null: the digits
-// need a block that was not staged.
+// Stores done.number, in place in 'old' or in 'fresh', which is then used up. Null: the digits need
+// a block that was not staged.
 item* section_store::number_in(const request& what, item* old, staged& fresh, std::uint32_t when,
                                thread_counts& counted, change& done) {
     char digits[20];
@@ -355,8 +356,9 @@ outcome section_store::change_number(const request& what, thread_counts& counted
     }
 }
 
-// The item, changed as state_after() says; made of 'fresh' when there is none, which is then used
-// up. Null: there is none. 'seen' is the item as it was, but for what it says of the change.
+// The item, changed as state_after() says. If it is missing, it is made of 'fresh', which is then
+// used up. Null: it is missing and not made. 'seen' is the item as it was, except for the report of
+// the change.
 item* section_store::change_locked(instance& in, const request& what, std::uint64_t hash,
                                    staged& fresh, item_view& seen, thread_counts& counted) {
     const std::uint32_t when = now();

@@ -48,11 +48,10 @@ public:
     /// Ordering: 0 points.
     template <class Visit>
     bool get(std::string_view key, thread_counts& counted, Visit&& visit, bool unseen = false);
-    /// get, with what the request says of expiry times, of making an item on a miss and of winning
-    /// (state_after()), in the same step.
+    /// get, and in the same step the request's changes of expiry times, making an item on a miss,
+    /// and winning (state_after()).
     ///
-    /// Ordering: those of one section, none when nothing changes; one more for an item that is
-    ///           made.
+    /// Ordering: those of one section, none when nothing changes; one more if an item is made.
     /// Counts:   no hit and no miss; the caller knows which.
     template <class Visit>
     bool get_and_change(const request& what, thread_counts& counted, Visit&& visit);
@@ -93,7 +92,7 @@ public:
     std::uint64_t damaged_instances() const noexcept {
         return damaged_instances_.load(std::memory_order_relaxed);
     }
-    /// Looks through every instance that this process has not seen yet; what was found first.
+    /// Checks every instance that this process has not checked yet; returns the first fault.
     ///
     /// Cost:    some 0.1 s for a million items (docs/guide/kv.md).
     /// Threads: any.
@@ -111,9 +110,9 @@ public:
         std::uint64_t order = 0; // in its table, structures::for_each_in_bucket()
         bool damaged = false;    // an instance was passed over
     };
-    /// Calls visit(key, item_view) for some more of the live items; false: those were the last.
-    /// What is there from the first call to the last is met once, what comes or goes meanwhile at
-    /// most once.
+    /// Calls visit(key, item_view) for some more of the live items; false: those were the last. It
+    /// meets an item once that is there from the first call to the last, and one that comes or goes
+    /// meanwhile at most once.
     ///
     /// Threads: any; visit() is called under an instance's lock, for a few items at a time.
     template <class Visit> bool visit_next(place& at, Visit&& visit);
@@ -193,7 +192,7 @@ private:
     void note_large(const item& it);
     void find_large();
 
-    // An item as it was when it was queued; what is there now is checked under the lock.
+    // An item as it was when it was queued; it is checked under the lock before use.
     struct large_item {
         std::uintptr_t address;
         std::uint64_t hash;
@@ -204,12 +203,12 @@ private:
     kv_root* root_ = nullptr;
     std::uint64_t seed_ = 0;
     std::uint32_t item_bytes_max_;
-    bool evict_; // living items; what is dead is taken back whatever it says
+    bool evict_; // living items; dead ones are reclaimed in any case
     std::uint32_t (*clock_)();
     void (*on_damage_)(const std::string& line);
     std::atomic<std::uint64_t> cas_;
     std::mutex flush_lock_;
-    // What root_ says, published after its section committed.
+    // The contents of root_, published after its section committed.
     std::atomic<std::uint64_t> flush_cas_{0}, flush_times_{0};
     std::mutex large_lock_; // taken while an instance's lock is held, never the other way round
     std::deque<large_item> large_;
@@ -221,7 +220,7 @@ private:
     std::mutex look_lock_;
     bool frame_seen_ = false;
     status frame_;                       // what was found in it
-    std::vector<std::uintptr_t> pinned_; // blocks that are no items: the root, segments; sorted
+    std::vector<std::uintptr_t> pinned_; // blocks other than items: the root, segments; sorted
     counter_board counters_;
 };
 

@@ -5,8 +5,8 @@
 //
 // (1) The caller holds the instance's lock for writing from before the call until it returns.
 // (2) An item handed in as 'fresh' is staged and durable already: a section logs pointers, no
-// bytes. (3) Each does its work in a bounded number of steps, whatever the size of the value or the
-// table.
+//     bytes.
+// (3) Each does its work in a bounded number of steps, for any size of the value or the table.
 #pragma once
 
 #include "items.hpp"
@@ -24,7 +24,7 @@ HF_TXFUNC void replace_item(structures::hash_table* table, item* old, item* fres
 HF_TXFUNC void remove_item(structures::hash_table* table, item* old) noexcept;
 
 HF_TXFUNC void set_exptime(item* of, std::uint32_t exptime) noexcept;
-/// What meta commands change of an item that keeps its value.
+/// The changes of meta commands to an item that keeps its value.
 HF_TXFUNC void set_state(item* of, std::uint32_t exptime, std::uint8_t marks,
                          std::uint64_t cas) noexcept;
 /// Writes 'number' in digits over the value, padded with spaces to its length.

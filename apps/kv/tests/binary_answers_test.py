@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Goal: holdfast-kv answers the binary protocol as memcached 1.6.18 does, byte for byte.
 
-Method: as same_answers_test.py, with packets. Besides written conversations there are drawn ones, from a fixed seed:
-right packets of a few keys, and packets whose lengths, extras and parts are wrong. CAS numbers and statistics differ by
-design: they are replaced before the comparison, and a packet names the CAS of the item `a` by a mark that is filled in
-for each server.
+Method: as same_answers_test.py, with packets. Besides written conversations there are drawn ones,
+from a fixed seed: right packets of a few keys, and packets whose lengths, extras and parts are
+wrong. CAS numbers and statistics differ by design: they are replaced before the comparison. A
+packet names the CAS of the item `a` by a mark that is filled in for each server.
 
-Not compared, as parse_packet() says why: what memcached reads out of the body of a command that it does not know, and
-`verbosity`, which it does not know. Nor keys that its buffer of 16 KB cannot hold, for which
-it hangs up without a word, nor what a client is told before a packet without the magic byte.
+Not compared, for the reasons that parse_packet() gives: what memcached reads from the body of an
+unknown command, and `verbosity`, which it does not support. Nor keys that its buffer of 16 KB
+cannot hold, for which it hangs up without a word, nor the answer to a client that sends no magic
+byte first.
 """
 
 import contextlib
@@ -75,12 +76,13 @@ WRITTEN = [
     SET_A + touching(TOUCH, b"a", 100) + touching(GAT, b"a", 0) + touching(GATK, b"a", 5000) + touching(GATQ, b"a", 9) + touching(GATKQ, b"a", 0),
     SET_A + touching(TOUCH, b"a", 2592001) + packet(GET, b"a"), storing(SET, b"a", b"x", 0, 2592001) + packet(GET, b"a"),
     storing(SET, b"a", b"x", 0, 4000000000) + packet(GET, b"a"), storing(SET, b"a", b"x", 0, 100) + packet(GET, b"a"),
-    # A surplus body is what the client says next: bytes that are no packet, the half of one, or one.
+    # A surplus body is the client's next request: bytes that are not a packet, the half of one, or
+    # one.
     *(SET_A + late + packet(NOOP) for code in (TOUCH, GAT, GATK, GATQ, GATKQ) for value in (b"\x80", packet(VERSION), packet(DELETE, b"a"))
       for late in (packet(code, b"a", value, b"\0" * 4), packet(code, b"none", value, b"\0" * 4))),
     *(packet(STAT, which, value) + packet(NOOP) for which in (b"reset", b"nonsense", b"sizes", b"conns", b"extstore", b"sizes_enable", b"sizes_disable")
       for value in (b"", packet(VERSION))),
-    # Whose number is none, and whose CAS number is another's.
+    # With a value that is not a number, and with another item's CAS number.
     *(storing(SET, b"a", value) + counting(code, b"a", cas=cas) + packet(GET, b"a")
       for value in (b"", b"x", b"x" * 20, b"x" * 21, b"x" * 1000, b"x" * 600000, b"9" * 21) for code in (INCR, DECRQ) for cas in (5, 0)),
     storing(SET, b"a", b"x" * 21) + counting(INCR, b"a", cas=CAS),
@@ -110,7 +112,7 @@ SURPLUS = [packet(code, b"a", b"late", b"\0" * 4) for code in (TOUCH, GAT, GATK,
 
 
 def drawn(seed, count):
-    """Conversations of some packets each; what is wrong ends one, since what follows depends on it."""
+    """Conversations of some packets each; a bad packet ends its conversation, since the answers after it depend on it."""
     draw = random.Random(seed)
     for _ in range(count):
         text, counted = b"", False
@@ -161,7 +163,8 @@ def answer_of(address, request, bytewise):
 
 
 def answer_in_time(address, request, surplus):
-    """To a request whose last bytes arrive behind the answer: what it has yet to say, memcached gives up for bytes that are no packet."""
+    """Sends a request whose last bytes arrive behind the answer. If they are not a packet,
+    memcached gives up the rest of its answers."""
     with socket.create_connection(address) as client:
         client.sendall(SET_A + request[:-surplus])
         client.settimeout(0.3)

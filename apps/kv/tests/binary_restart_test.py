@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Goal: what a packet of the binary protocol acknowledged survives kill -9, and one that was cut short has happened or
-has not.
+"""Goal: what a packet of the binary protocol acknowledged survives kill -9. A packet that was cut
+short leaves its whole effect or none.
 
-Method: items are made by every kind of packet, the server is killed, and the next one answers the same. Then a server
-dies inside the sections of a set and of an increment; nobody is told, and the item is found as before or as after.
+Method: items are made by every kind of packet, the server is killed, and the next one answers the
+same. Then a server dies inside the sections of a set and of an increment, without an answer, and
+the item is found as before or as after.
 """
 
 import signal

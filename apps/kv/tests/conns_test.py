@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Goal: `stats conns` tells of every connection what memcached 1.6.18 tells, of the clients of all threads, and a list that
-is long, or asked for without end, holds nobody up.
+"""Goal: `stats conns` reports every connection as memcached 1.6.18 does, with the clients of all
+threads. A list that is long, or asked for without end, delays no other client.
 
-Method: clients in every state, of memcached and of the server, over IPv4, IPv6, a Unix socket and TLS; the lists are
-compared but for descriptors and ports, and seconds by whether there are any. Then lists that are asked for while clients
-come, go, reset, begin to watch and end in the middle of something: each is whole, names nobody twice, and never leaves out
-who is there all the time. Then more connections than an answer's buffer takes.
+Method: clients in every state, of memcached and of the server, over IPv4, IPv6, a Unix socket and
+TLS. The lists are compared without descriptors and ports; of seconds only whether there are any.
+Then lists that are asked for while clients come, go, reset, begin to watch and end in the middle of
+something: each is whole, names no client twice, and never leaves out a client that is there all the
+time. Then more connections than an answer's buffer takes.
 
 usage: conns_test.py holdfast-kv
 """
@@ -31,7 +32,8 @@ STATES = (b"listening", b"new_cmd", b"read", b"parse_cmd", b"nread", b"swallow",
 LINE = re.compile(rb"STAT (\d+):(addr|listen_addr) (tcp:[\d.]+:\d+|tcp6:\[[0-9a-f:]+\]:\d+|unix:\S+|\?:<AF 0>)\r\n"
                   rb"|STAT (\d+):(state) conn_(" + b"|".join(STATES) + rb")\r\n|STAT (\d+):(secs_since_last_cmd) (\d+)\r\n")
 SET = packet(1, b"key", b"v" * 50, b"\0" * 8)
-# What a client has said, by what it is about then. Who watches mutations kills memcached 1.6.18 when a packet is refused.
+# A client's words, by its state after them. memcached 1.6.18 dies of a watcher of mutations when a
+# packet is refused.
 SAYS = {
     "fresh": b"", "idle": b"mn\r\n", "half a line": b"get aaa", "half a value": b"set a 0 0 10\r\nabc", "a meta value": b"ms a 10\r\nabc",
     "refused value": b"set a 0 0 5000000\r\nabc", "half a header": SET[:10], "half a key": SET[:33], "half a packet": SET[:-10],
@@ -40,7 +42,7 @@ SAYS = {
 
 
 def lists(text):
-    """Of each socket's number what is told, in memcached's order."""
+    """The entry of each socket's number, in memcached's order."""
     check(text.endswith(b"END\r\n"), f"an end: {text[-80:]}")
     found, at = {}, 0
     while text[at:] != b"END\r\n":
@@ -68,7 +70,7 @@ def ask(client):
 
 
 def scene(address, wrap):
-    """The list with a client of each kind; who is who is told by its port, where it has one."""
+    """The list with a client of each kind; a client is recognised by its port, if it has one."""
     def client():
         return wrap(connect(address))
     with contextlib.ExitStack() as open_ones:
@@ -103,7 +105,7 @@ def compare(what, ours, theirs, wrap=None):
         mine, other = pool.map(lambda address: scene(address, wrap or (lambda plain: plain)), (ours, theirs))
     if wrap:  # memcached has read from who has said nothing, or not yet, as the bytes of the handshake arrived
         other = [tuple(b"read" if one[0] == "fresh" and part == b"new_cmd" else part for part in one) for one in other]
-    # What the path of a Unix socket is differs.
+    # The path of a Unix socket differs.
     mine, other = (sorted(tuple(re.sub(rb"^unix:/\S+$", b"unix:PATH", part) if isinstance(part, bytes) else part for part in one) for one in told)
                    for told in (mine, other))
     check(mine == other and len(mine) >= len(SAYS) + 2, f"{what}:\n" + "\n".join(f"  {a}\n  {b}" for a, b in zip(mine, other) if a != b))

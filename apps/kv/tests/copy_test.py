@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Goal: `holdfast copy` backs up the pool of a running server, or says in one line why not and leaves nothing.
 
-Method: a client counts in an item, one acknowledged `incr` after the other, while the pool is copied: as it is, with
-the copier killed, with the server killed, with the server stopped. Every file that has the copy's name must be verified
-by `holdfast verify`, be served, and hold a number that was acknowledged when the copy was asked for, or a later one.
-Then what is refused. What takes rights that the test does not have is left out, and said.
+Method: a client counts in an item, one acknowledged `incr` after the other, while the pool is
+copied: as it is, with the copier killed, with the server killed, with the server stopped. Every
+file that has the copy's name must be verified by `holdfast verify`, be served, and hold a number
+that was acknowledged when the copy was asked for, or a later one. Then the refusals. Parts that
+need rights which the test does not have are left out, and named.
 """
 
 import contextlib
@@ -68,7 +69,7 @@ def holdfast(*arguments, command=COMMAND, **how):
 
 
 def sealed(copy, what):
-    """Every byte of it is verified as it stands, what its first open will recover from among them."""
+    """Every byte of the copy is verified as it is, including those that its first open recovers from."""
     verified = holdfast("verify", "--deep", copy)
     check(verified.returncode == 0, f"{what}, as it was made: {verified}")
     check("first open recovers" in verified.stdout, f"{what}: {verified}")
@@ -236,7 +237,8 @@ def refusals(folder, pool):
 
 
 def owners(folder, pool):
-    """What root has copied, repaired or compacted the pool's program can open: it is its owner's."""
+    """The pool's program can open what root has copied, repaired or compacted: the file belongs to
+    that program's user."""
     if os.geteuid() != 0:
         print("left out: another owner: not root")
         return
@@ -273,7 +275,7 @@ def owners(folder, pool):
 
 
 def refusals_of_rights(folder, pool):
-    """Of a server that another user may not stop, and of a disk that is full."""
+    """Copies a server that another user may not stop, and copies to a full disk."""
     if os.geteuid() != 0:
         print("left out: another user's server, a full disk: not root")
         return

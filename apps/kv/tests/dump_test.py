@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Goal: `lru_crawler metadump` names every item, as memcached does, and holds nobody up.
+"""Goal: `lru_crawler metadump` names every item, as memcached does, and delays no other client.
 
-Method: the same items are stored in both servers and the lists compared but for times, CAS numbers and sizes; requests that
-are refused, in the same words. Then more items than a reply's buffer takes, read slowly and beside clients that set and
-delete others: what was there all the time is named once.
+Method: the same items are stored in both servers and the lists compared without times, CAS numbers
+and sizes; requests that are refused, in the same words. Then more items than a reply's buffer
+takes, read slowly and beside clients that set and delete others: an item that was there all the
+time is named once.
 
 usage: dump_test.py holdfast-kv
 """
@@ -36,7 +37,7 @@ def lines_of(answer):
 
 
 def known(answer, now):
-    """Of each key what both servers say alike."""
+    """The part of each key's line that both servers have alike."""
     said = {}
     for key, exp, la, _, fetched, _, _ in lines_of(answer):
         check(key not in said, f"{key} twice")
@@ -125,7 +126,7 @@ def beside_writers(folder):
 
 
 def listed(folder):
-    """stats cachedump, as tools use it that know no other list."""
+    """stats cachedump, for tools without another way to list items."""
     sizes = (1, 100, 100, 3000, 40000)
     keys = {b"key%d" % number for number in range(300)}
     with Server(sys.argv[1], folder / "listed.hf") as server:

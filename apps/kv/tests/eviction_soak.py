@@ -61,7 +61,7 @@ class Client:
         return line[:-2]
 
     def values(self, keys):
-        """What is there of these keys."""
+        """Those of these keys that exist."""
         self.socket.sendall(b"get " + b" ".join(keys) + b"\r\n")
         found = {}
         while (line := self.line()) != b"END":
@@ -85,7 +85,7 @@ class Client:
 
 
 def value_of(key, version, size):
-    """'size' bytes that no other key and version has, but for those shorter than their name."""
+    """'size' bytes that no other key and version has, except those shorter than their name."""
     name = b"%s/%d/" % (key, version)
     at = hash_of(name) % (1 << 20)
     return name[:size] if size <= len(name) else name + BYTES[at:at + size - len(name)]
@@ -116,7 +116,7 @@ class Soak:
         self.clients = [Client(self.server.address) for _ in range(CLIENTS)]
 
     def end(self, how):
-        """Of this process; what it has evicted is noted."""
+        """Counts of this process; notes what it has evicted."""
         if how != "kill amid requests":
             self.look_at_memory()
             self.evicted += int(self.clients[0].stats()["evictions"])

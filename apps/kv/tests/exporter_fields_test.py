@@ -33,7 +33,7 @@ OF_SLABS = tuple(f"{op}_hits" for op in HITS) + (
     "cas_badval", "cmd_set", "chunk_size", "chunks_per_page", "total_pages", "total_chunks", "used_chunks", "free_chunks",
     "free_chunks_end")
 
-# What the load is to move: the scrapes go on until it has.
+# The load must change these: the scrapes go on until it has.
 MOVED = ("get_hits", "get_misses", "cas_misses", "cmd_flush", "touch_hits", "incr_hits", "delete_hits", "store_too_large",
          "total_items", "evictions", "reclaimed")
 

@@ -5,7 +5,7 @@ Method: a server filled beyond its limit with items of one size; then stopped, k
 sizes, each of which memcached stores. With -M: filled until it refuses, everything expired, flushed or deleted, then
 filled again. eviction_soak.py does the same by chance.
 
-usage: full_pool_test.py PROGRAM [living | expired | flushed | deleted]: one part, by what makes room, or all
+usage: full_pool_test.py PROGRAM [living | expired | flushed | deleted]: one part, or all
 """
 
 import sys

@@ -365,7 +365,7 @@ def slow_loris(program, folder):
         check(stat(server, b"idle_kicks") == 1, "and counted")
 
 
-# What has a server of its own, and what shares one.
+# Trials with a server of their own, and trials that share one.
 ALONE = (slow_writers, claimed_gigabyte, binary_lengths, never_reads, out_of_memory, greedy_reader, slow_loris)
 TOGETHER = (half_closed, vanishing, idle_cost, out_of_descriptors)
 

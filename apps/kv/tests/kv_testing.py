@@ -79,7 +79,7 @@ class Server:
         return self._wait()
 
     def died(self):
-        """Waits for the end of a server that was to die by itself; the signal that ended it."""
+        """Waits for a server that will die by itself; returns the signal that ended it."""
         return -self._wait()
 
     def _wait(self):
@@ -131,7 +131,8 @@ class Memcached:
 
     @staticmethod
     def _take_leave(client):
-        """Until the server has let go of it: who watches, or asks for statistics, must not hear of this connection."""
+        """Waits until the server has let go of it: watchers and statistics must not see this
+        connection."""
         client.settimeout(60)
         with contextlib.suppress(ConnectionResetError, BrokenPipeError):
             client.sendall(b"quit\r\n")
@@ -149,7 +150,7 @@ class Memcached:
 
 
 def talk(address, request, bytewise):
-    """What a server says to these bytes until it hangs up."""
+    """The server's answer to these bytes until it hangs up."""
     with socket.create_connection(address) as client:
         client.settimeout(30)
         try:

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Goal: whatever is in a pool's tables and items, the store finds it before it follows it, says
-//           where
-// it is, refuses the keys concerned and serves the others. Method: an open store's pool is damaged
+// Goal: the store finds any damage in a pool's tables and items before it follows them, names its
+// place, refuses the keys concerned and serves the others. Method: an open store's pool is damaged
 // in one place and closed, which seals the damage, then opened, asked and changed.
 #include <kv/server/session.hpp>
 #include <kv/store/pool_check.hpp>
@@ -210,7 +209,7 @@ TEST_F(Looking, WholePoolIsServedAfterALook) {
 
 TEST_F(Looking, LockThatTheFileSaysIsHeldIsFree) {
     const std::string key = key_of_instance(7);
-    // Of whatever generation the next open has.
+    // For the generation that the next open will have.
     const auto word = (items_->pool().generation() + 1) << 32 | std::uint64_t{1} << 30;
     std::memcpy(static_cast<void*>(&root().instances[7].lock), &word, sizeof word);
     open();

@@ -105,7 +105,7 @@ def more_memory(folder):
 
 
 def protocols(folder):
-    """What is said to a client of the other protocol is what memcached says."""
+    """The answer to a client of the other protocol is memcached's."""
     asked = (packet(0x0a), b"mn\r\n", packet(0x0a) + b"\r\n", b"version\r\n" * 3, b"get a\r\n" + packet(0x0a))
     for speaks, named in (("ascii", b"ascii"), ("binary", b"binary"), ("auto", b"auto-negotiate")):
         with Server(PROGRAM, folder / "speaks.hf", "-B", speaks) as server:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Goal: cache_memlimit raises and lowers what the pool may grow to while the server runs, with memcached's answers; what
-was stored stays, over kills, whatever -m says then. Method: a server filled to its limit, raised, filled again, killed,
+"""Goal: cache_memlimit raises and lowers the limit of the pool's growth while the server runs, with memcached's
+answers. Stored items survive kills, whatever limit -m sets at the next start. Method: a server filled to its limit, raised, filled again, killed,
 started with less, with more and without evictions.
 """
 

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Goal: holdfast-kv answers meta commands as memcached 1.6.18 does, byte for byte.
 
-Method: as same_answers_test.py. Besides written conversations there are drawn ones, from a fixed seed: requests of the
-protocol's own words, right and wrong. CAS numbers, and the sizes and classes that `me` tells, differ by design. They
-are replaced before the comparison, and requests name the CAS of an item by a mark that is filled in for each server.
+Method: as same_answers_test.py. Besides written conversations there are drawn ones, from a fixed
+seed: requests of the protocol's own words, right and wrong. CAS numbers, and the sizes and classes
+in `me`, differ by design. They are replaced before the comparison, and requests name the CAS of an
+item by a mark that is filled in for each server.
 
 Not compared: what memcached itself answers differently from time to time. A number that an earlier reply still holds
 is made anew by `ma`, without its marks and padding; the drawn conversations ask for no marks after `ma`.
@@ -129,7 +130,7 @@ def main():
     with Memcached() as memcached, Folder() as folder, Server(sys.argv[1], folder / "pool.hf") as server:
         for request in conversations:
             for bytewise in (False, True) if request in WRITTEN and len(request) < 200 else (False,):
-                # A second may begin between two requests, and 't' tell one less.
+                # A second may begin between two requests, and 't' be one less.
                 for _ in range(10):
                     ours, theirs = (answer_of(each.address, request, bytewise) for each in (server, memcached))
                     if ours == theirs:

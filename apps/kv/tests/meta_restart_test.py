@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Goal: what meta commands acknowledged survives kill -9, and one that was cut short has happened or has not.
+"""Goal: what meta commands acknowledged survives kill -9. A command that was cut short leaves its
+whole effect or none.
 
-Method: items with every mark are made, the server is killed, and the next one tells the same of them. Then a server
-dies inside the sections of `md` with I and of `ma` with T; the item is found as before or as after, in all its parts.
+Method: items with every mark are made, the server is killed, and the next one reports the same of
+them. Then a server dies inside the sections of `md` with I and of `ma` with T; the item is found as
+before or as after, in all its parts.
 """
 
 import re

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""A service manager is told when clients can connect, and when the server ends; without one nothing happens.
+"""The server reports to a service manager when clients can connect, and when it ends; without one
+nothing happens.
 
 usage: notify_socket_test.py holdfast-kv
 """

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Goal: in mode power no answer leaves the server before what it says is on the disk: neither what it acknowledges nor
-what it shows of other clients' work. And many clients share a wait for the disk.
+"""Goal: in mode power no answer leaves the server before its content is on the disk: the change that it acknowledges, and
+the work of other clients that it shows. And many clients share a wait for the disk.
 
-Method: the server runs on a disk that is slow, and that with SIGKILL loses whatever was not synced (lossy_disk.cpp).
-It is killed while many clients change their keys, and while some read what others change; after the restart every
-answer that was received must still hold. Then the disk fails, clients hang up or stop reading in the middle of a turn,
-and the server is told to stop.
+Method: the server runs on a slow disk that with SIGKILL loses everything not synced
+(lossy_disk.cpp). It is killed while many clients change their keys, and while some read what others
+change; after the restart every answer that was received must still hold. Then the disk fails,
+clients hang up or stop reading in the middle of a turn, and the server gets the order to stop.
 """
 
 import os
@@ -64,7 +64,7 @@ class Connection:
         return self.line()
 
     def get(self, key):
-        """The value, which has no line end in it; None: there is none."""
+        """The value, which has no line end in it; None if it is missing."""
         first = self.ask(b"get %s\r\n" % key)
         if first == b"END":
             return None
@@ -311,7 +311,7 @@ def clients_in_the_middle(program, disk, folder):
             gone.socket.sendall(b"set gone 0 0 2\r\n%02d\r\nset half 0 0 10\r\nxx" % n)
             gone.close()
         check(asks.get(b"q") == b"5" and asks.get(b"half") is None, "the others are served")
-        # What was slow gets all of it, unmixed.
+        # The slow client gets all of it, unmixed.
         slow.socket.settimeout(TIMEOUT_S)
         for _ in range(40):
             check(slow.line() == b"VALUE large 0 500000", "a large answer")

@@ -3,16 +3,15 @@
 // Any bytes into the protocol's parser (libFuzzer). An input is two bytes that choose how it is cut
 // into pieces, then what a client sent. Checked of every input:
 //
-// (1) How the bytes are cut changes nothing: the same requests come out. Except of a line longer
-//     than the limit, which is given up when it is seen without its end; such inputs are only
-//     parsed.
-// (2) Views of a request lie inside its line; keys and lengths keep their limits; what is no
+// (1) How the bytes are cut changes nothing: the same requests come out. An exception is a line
+//     longer than the limit, which is given up when it is seen without its end; such inputs are
+//     only parsed.
+// (2) Views of a request lie inside its line; keys and lengths keep their limits; an invalid
 //     request has a complete reply line.
 // (3) A number that was parsed is printed and parsed again as itself, and a VALUE block has the
 //     length its parts add up to.
-// (4) Read as packets of the binary protocol, from each byte on that could begin one, (2) holds of
-//     them, too: what a packet asks for adds up, and an answer to it has the length that its header
-//     says.
+// (4) Read as packets of the binary protocol, from each byte on that could begin one, (2) holds for
+//     them, too: a packet's request adds up, and an answer to it has the length in its header.
 #include "fuzz_pieces.hpp"
 #include <kv/protocol/binary.hpp>
 #include <kv/protocol/meta.hpp>
@@ -110,7 +109,7 @@ request parse_alone(std::string_view line, digest& seen) {
     return r;
 }
 
-/// Feeds 'input' in pieces as a connection would; 'too_long' tells of lines (1) excepts.
+/// Feeds 'input' in pieces as a connection would; 'too_long' reports lines that (1) excepts.
 digest converse(std::string_view input, hf::kv::fuzz::pieces cut, bool& too_long) {
     digest seen;
     std::size_t begin = 0, end = 0, scanned = 0, skip = 0;

@@ -72,7 +72,7 @@ CONVERSATIONS = [
     b"set a 0 0 1\r\nx\r\nquit\r\nget a\r\n",
 ]
 
-# Of machinery that is not here: what is answered by a memcached without it.
+# The answers of a memcached without the machinery that is missing here.
 WITHOUT = ("-o", "no_slab_reassign,no_lru_crawler,no_lru_maintainer")
 OF_MACHINERY = [
     *(b"slabs %s\r\n" % words for words in (
@@ -120,7 +120,7 @@ def main():
                 different += 1
                 print(f"to {request[:120]!r}{' bytewise' if bytewise else ''}\n"
                       f"  memcached   {theirs[0][:300]!r}\n  holdfast-kv {ours[:300]!r}")
-        # It says so of one that runs as well.
+        # A crawler that runs already gets the same answer.
         check(talk(server.address, b"lru_crawler enable\r\n", False) == talk(whole.address, b"lru_crawler enable\r\n", False) ==
               b"ERROR failed to start lru crawler thread\r\n", "no crawler can be started")
         talk(server.address, b"stats sizes_enable\r\nset a 0 0 1\r\nx\r\nset b 0 0 1000\r\n" + b"v" * 1000 + b"\r\n", False)

@@ -2,16 +2,16 @@
 //
 // Any bytes into a session over a store, beside a model that is a std::map (libFuzzer). An input is
 // two bytes that choose how it is cut, how much output is taken at a time and how the clock runs,
-// then what a client sent; in it "$0" to "$9" stand for the CAS numbers given out from here on,
-// "$*" for many bytes. Behind a byte of 0x80 a client speaks the binary protocol, and three bytes
-// each stand for a packet (packets_of()), unless a second 0x80 says that they are the packets
-// themselves. Checked of every input:
+// then the client's bytes. In these "$0" to "$9" mean the CAS numbers given out from here on, "$*"
+// many bytes. Behind a byte of 0x80 a client uses the binary protocol, and three bytes each mean a
+// packet (packets_of()), unless a second 0x80 says that they are the packets themselves. Checked
+// for every input:
 //
 // (1) The replies are the model's, byte for byte, however the input is cut and the output taken;
 //     those to `stats` are STAT lines and END.
 // (2) A request needs no more room than its line and the largest item; the output passes its limit
 //     by no more than one reply.
-// (3) Afterwards the store is as before: what was stored can be removed and takes no memory.
+// (3) Afterwards the store is as before: stored items can be removed and take no memory.
 #include "fuzz_pieces.hpp"
 #include <kv/server/session.hpp>
 
@@ -31,7 +31,7 @@ namespace {
 using namespace hf::kv;
 
 constexpr std::uint32_t item_limit_bytes = 1024; // small, so that inputs pass it
-constexpr std::size_t reply_bytes_max = 16384; // one item, what `stats` says, some lines of a dump
+constexpr std::size_t reply_bytes_max = 16384; // one item, all lines of `stats`, or some of a dump
 constexpr std::uint32_t clock_start = 1'800'000'000; // only goes on, as flush_all expects
 
 std::uint32_t clock_seconds = clock_start;
@@ -79,7 +79,7 @@ world& the_world() {
     return only;
 }
 
-/// What is to be said; 'stats_at' are offsets in 'text' where STAT lines and END belong, or such
+/// The expected output; 'stats_at' are offsets in 'text' where STAT lines and END belong, or such
 /// packets.
 struct expectation {
     std::string text;
@@ -124,8 +124,8 @@ struct said {
     }
 };
 
-/// What a packet of a command consists of, by the protocol's specification; bit 0 of 'key': must
-/// be, bit 1: may be.
+/// The parts of a packet of a command, by the protocol's specification; bit 0 of 'key': required,
+/// bit 1: allowed.
 struct packet_shape {
     unsigned loud, extras, key;
     bool value;
@@ -157,7 +157,7 @@ const std::map<unsigned, packet_shape>& packet_shapes() {
     return shapes;
 }
 
-/// What memcached's manual says, in volatile memory and without any cleverness.
+/// Memcached's manual as a program, in volatile memory and without any cleverness.
 class model {
 public:
     model(store& like, std::uint64_t next_cas) : like_(&like), next_cas_(next_cas) {}
@@ -262,7 +262,7 @@ std::string_view model::change_number(const request& r, std::string& number) {
     else is = is < r.delta ? 0 : is - r.delta;
     number = std::to_string(is);
     const std::size_t length = old->value.size();
-    // What grows is a new item, stored now.
+    // An item that grows counts as new, stored now.
     if (number.size() > length) old->stored = clock_seconds;
     old->value = number;
     if (old->value.size() < length) old->value.resize(length, ' ');
@@ -439,7 +439,7 @@ void model::answer_packet(const said& by, expectation& expected) {
         const std::string_view text = execute(r, unused, is_stats);
         if (text == reply::error || text == reply::detail_usage) expected.text += by.refusal(1);
         else if (is_stats) expected.stats_at.push_back(expected.text.size());
-        else if (text.starts_with("STAT ")) { // of sizes, which are not counted, or are to be
+        else if (text.starts_with("STAT ")) { // of sizes, which are not counted, or will be
             const std::size_t name = text.find(' ', 5);
             expected.text +=
                 by.answer(0, "", std::string(text.substr(5, name - 5)),
@@ -488,7 +488,8 @@ bool model::step_packet(expectation& expected) {
         if (!extras_fit || !key_fits || (values > 0 && !shape.value)) refused = 4;
         else if (!shape.value || by.loud == 0x10 || by.loud >= 0x1c) {
             answer_packet(by, expected);
-            // Of SASL's it is passed over; behind stat, touch and gat it is what comes next.
+            // After SASL's commands it is skipped; behind stat, touch and gat it is the next
+            // request.
             if (by.loud == 0x21 || by.loud == 0x22) swallow_ = values;
         } else if (like_->too_large(keys, values)) {
             if (by.loud == 0x01) entries_.erase(by.key);
@@ -509,7 +510,7 @@ bool model::step_packet(expectation& expected) {
     return true;
 }
 
-// One request or what else is at the front; false: it has not arrived.
+// One request, or other bytes at the front; false: it has not arrived.
 bool model::step(expectation& expected) {
     const std::size_t passed = std::min(swallow_, arrived_.size());
     swallow_ -= passed;
@@ -617,8 +618,7 @@ bool take_stat_packets(std::string_view& received) {
     return false;
 }
 
-// Takes the lines of statistics, or of a dump, and END from the front; false: that is not what
-// stands there.
+// Takes the lines of statistics, or of a dump, and END from the front; false if the front differs.
 bool take_stats(std::string_view& received) {
     while (received.starts_with("STAT ") || received.starts_with("PREFIX ") ||
            received.starts_with("ITEM ") || received.starts_with("key=")) {
@@ -681,7 +681,7 @@ std::string expand(std::string_view input, std::uint64_t base) {
     return text;
 }
 
-// Three bytes a packet: its code; what is in its parts; what is wrong, in which CAS number it
+// Three bytes a packet: its code; the contents of its parts; its faults, and the CAS number that it
 // names.
 std::string packets_of(std::string_view input, std::uint64_t base) {
     std::string text;
@@ -714,7 +714,7 @@ std::string packets_of(std::string_view input, std::uint64_t base) {
     return text;
 }
 
-// What the client sends, of either protocol.
+// The client's bytes, of either protocol.
 std::string classic(std::string text);
 std::string sent_by(std::string_view input, std::uint64_t base) {
     if (!input.starts_with('\x80')) return classic(expand(input, base));
@@ -735,8 +735,8 @@ void clean_up(world& in, const model& beside) {
     require(in.items->pool().size_bytes() == in.pool_bytes, "(3) the pool has grown");
 }
 
-// The model knows classic commands only; meta commands are compared with memcached's
-// (meta_answers_test.py). Their names lose a letter, wherever a request may be taken to begin.
+// The model has classic commands only; meta commands are compared with memcached's
+// (meta_answers_test.py). Their names lose a letter, wherever a request may seem to begin.
 std::string classic(std::string text) {
     constexpr std::string_view other = "stats ite"; // ms
     for (std::size_t at = text.find('m'); at < text.size(); at = text.find('m', at + 1)) {
@@ -749,7 +749,7 @@ std::string classic(std::string text) {
 
 } // namespace
 
-// What -vv would say about the bytes is of no interest; sanitizers write to the descriptor, and
+// The output of -vv about the bytes is of no interest; sanitizers write to the descriptor, and
 // libFuzzer remembers the stream it found.
 extern "C" int LLVMFuzzerInitialize(int*, char***) {
     stderr = std::fopen("/dev/null", "w");

@@ -225,8 +225,8 @@ TEST_F(Store, MegabyteValuesSurviveAndLargerOnesAreRefused) {
     EXPECT_EQ(get("big"), "(none)") << "a refused set does not leave the old value";
 }
 
-/// What a process has learnt of a full pool while it ran is no condition: each test is tried by
-/// another process, too.
+/// A test must not depend on what its process has learnt of a full pool while it ran: another
+/// process tries each test, too.
 class FullStore : public Store, public testing::WithParamInterface<bool> {
 protected:
     void restart() {
@@ -413,7 +413,7 @@ TEST_P(FullStore, WithoutEvictionsKeepsWhatLivesBesideIt) {
         if (i % 10 != 0) ASSERT_EQ(get("key" + std::to_string(i)), value) << i;
 }
 
-// Of few items none is left to chance, also where two share an instance.
+// Few items leave nothing to chance, also if two share an instance.
 TEST_F(Store, FewItemsAreEachInTheSample) {
     for (int i = 0; i < 100; ++i) {
         set("small" + std::to_string(i), "x");

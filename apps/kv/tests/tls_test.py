@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Goal: with -Z clients speak TLS, as to memcached 1.6.18, and items survive a kill as ever; who does not, or may not, is
-hung up on and changes nothing. Method: Python's ssl, pymemcache and openssl's s_client as clients; certificates of a CA
-made for the test, right and wrong; bytes that are no TLS; handshakes that stall; the other tests run through a tunnel
-(KV_TEST_TLS).
+"""Goal: with -Z clients use TLS, as with memcached 1.6.18, and items survive a kill. A client that
+does not, or may not, is hung up on and changes nothing. Method: Python's ssl, pymemcache and
+openssl's s_client as clients; certificates of a CA made for the test, right and wrong; bytes that
+are not TLS; handshakes that stall; the other tests run through a tunnel (KV_TEST_TLS).
 """
 
 import contextlib
@@ -122,7 +122,8 @@ def watched(folder, pair):
 
 
 def only_whom_the_ca_knows(folder, ca, pair):
-    """ssl_verify_mode: 0 asks nobody, 2 and 3 refuse whoever has no certificate of the CA."""
+    """ssl_verify_mode: 0 asks no client, 2 and 3 refuse a client without a certificate of the
+    CA."""
     known, foreign = make_certificate(folder.path, "client", issuer=ca), make_certificate(folder.path, "foreign")
     nobody = client_context(ca[0])
     friend, stranger = client_context(ca[0]), client_context(ca[0])
@@ -151,7 +152,7 @@ def what_is_negotiated(folder, pair):
 
 
 def another_certificate(folder, ca):
-    """refresh_certs: those who come then see the new one; a file that is none changes nothing."""
+    """refresh_certs: later clients see the new certificate; a file without one changes nothing."""
     first, second = make_certificate(folder.path, "first", issuer=ca), make_certificate(folder.path, "second", issuer=ca)
     used = folder / "used.pem", folder / "used.key"
     for source, to in zip(first, used):
@@ -188,7 +189,8 @@ def plain_beside(folder, pair):
 
 
 def hostile(folder, pair):
-    """Who stalls in the handshake, or in a record, goes; garbage of every kind changes nothing, and takes no connection for long."""
+    """A client that stalls in the handshake, or in a record, is closed; garbage of every kind
+    changes nothing, and takes no connection for long."""
     context, chance = client_context(pair[0]), random.Random(7)
     with Server(PROGRAM, folder / "hostile.hf", *secured(*pair), "--request-timeout", "1") as server:
         hello = bytes.fromhex("1603010200010001fc0303") + chance.randbytes(200)

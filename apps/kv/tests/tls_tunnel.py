@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What tests of TLS share: a certificate for a test, and a tunnel through which clients that know no TLS reach a server
-that speaks nothing else. It hands on who has said all (close_notify, as a shutdown of one side), and reads no faster
-than its client does.
+"""For tests of TLS: a certificate, and a tunnel through which clients without TLS reach a server
+that accepts nothing else. The tunnel passes a client's end on (close_notify, as a shutdown of one
+side), and reads no faster than its client does.
 """
 
 import contextlib
@@ -14,7 +14,8 @@ import time
 
 
 def make_certificate(folder, name="server", issuer=None):
-    """The files of a certificate for localhost and of its key; signed by itself or by `issuer`, such a pair."""
+    """The files of a certificate for localhost and of its key; signed by itself or by `issuer`,
+    such a pair."""
     certificate, key = os.path.join(folder, name + ".pem"), os.path.join(folder, name + ".key")
     subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2",
                     "-subj", f"/CN={name}", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1",
@@ -30,7 +31,7 @@ def client_context(certificate):
 
 
 class _Connection:
-    """Of a plain client to the server."""
+    """One plain client's connection to the server."""
 
     def __init__(self, client, server, context):
         self.client, self.server = client, server
@@ -80,7 +81,7 @@ class _Connection:
             return self.to_send.read()
 
     def seal_end(self):
-        """What says that this side has said all."""
+        """Sends the end of this side."""
         with self.lock:
             with contextlib.suppress(ssl.SSLError):
                 self.tls.unwrap()  # that the other side has more to say is no error
@@ -105,7 +106,8 @@ class _Connection:
 
 
 def bytes_answered(address, context, request, pause_s):
-    """How many bytes a server answers to one who sends a request and its end at once, and reads later."""
+    """How many bytes a server answers to a client that sends a request and its end at once, and
+    reads later."""
     with socket.create_connection(address, timeout=60) as server:
         client = _Connection(None, server, context)
         client.shake_hands()

@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Goal: the server is root only where its command line says so, and what another user needs is opened in time.
+"""Goal: the server runs as root only if its command line says so. Before it changes to another user,
+it opens what that user could not: the PID file and the port.
 
-Method: as root, without -u (refused as by memcached, nothing made), with -u of a user who may write the pool's folder but
-not the PID file's and not bind the port, with one who may not write the pool's folder, and with nobody's name.
+Method: as root, without -u (refused as by memcached, nothing made); with -u of a user that may
+write the pool's folder but not the PID file's and not bind the port; with a user that may not write
+the pool's folder; and with an unknown name.
 
 usage: user_test.py holdfast-kv
 """
@@ -27,7 +29,7 @@ def refused(folder, *options, says):
                          capture_output=True, text=True, timeout=60)
     check(ran.returncode > 0 and ran.stderr.count("\n") == 1 and says in ran.stderr, f"{options}: {ran}")
     check(not os.path.exists(pool), f"{options}: a pool was made")
-    # Who has become another cannot take it away again.
+    # A process that has become another user cannot remove the file again.
     check(not os.path.exists(pid) or os.stat(pid).st_size == 0, f"{options}: a number was left")
 
 
@@ -72,7 +74,8 @@ def serves_as(user, folder):
                 check(file.read() == f"{number}\n", "the PID file")
             check(talk(server.address, b"set a 0 0 1\r\nx\r\n", False) == b"STORED\r\n", "serves")
             check(server.stop() == 0, "a clean stop")
-        # The folder is root's, who the server is no more: the file stays, and names nobody.
+        # The folder is root's, and the server is root no more: the file stays, and names no
+        # process.
         check(os.stat(pid).st_size == 0, "an old number is left")
 
 

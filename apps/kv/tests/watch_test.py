@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Goal: who watches is told what memcached 1.6.18 tells, and costs nobody who is served anything.
+"""Goal: a watcher gets the lines of memcached 1.6.18, and costs no other client anything.
 
-Method: the same commands, beside memcached, with a watcher of each kind on either; lines are compared but for times,
-numbers, descriptors, ports and classes of sizes. Then a watcher that does not read, beside clients that go on; too many
-watchers; watchers that leave.
+Method: the same commands, beside memcached, with a watcher of each kind on either; lines are
+compared without times, numbers, descriptors, ports and classes of sizes. Then a watcher that does
+not read, beside clients that go on; too many watchers; watchers that leave.
 """
 
 import concurrent.futures
@@ -44,7 +44,7 @@ def comparable(line):
 
 
 def answers(address, request):
-    """What is said at once to these lines; the client stays."""
+    """The immediate answer to these lines; the client stays."""
     with socket.create_connection(address) as client:
         client.sendall(request)
         client.settimeout(20)  # for the first of it, which each has; a busy machine takes its time
@@ -57,7 +57,7 @@ def answers(address, request):
 
 
 def heard(address, kinds):
-    """What is told of TOLD, up to a connection that says so."""
+    """The lines about TOLD, up to a connection that says so."""
     client, lines = watch(address, kinds)
     with client:
         talk(address, b"delete a\r\ndelete n\r\ndelete a%20b~-\r\ndelete big\r\ndelete gone\r\n", False)
@@ -104,7 +104,7 @@ def same_lines(program, folder, server, memcached):
 
 
 def commands_are_told(server):
-    """memcached 1.6.18 knows the word, and says nothing."""
+    """memcached 1.6.18 accepts the word, and sends nothing."""
     client, lines = watch(server.address, b"rawcmds")
     with client:
         talk(server.address, b"get a b\r\nnonsense\r\nget " + b"k" * 1000 + b"\r\n", False)
@@ -134,7 +134,7 @@ def evictions(program, folder):
 
 
 def reads_nothing(program, folder):
-    """A watcher without hands; what cannot be kept for it is counted, and others are served meanwhile."""
+    """A watcher that reads nothing: lines that do not fit its buffer are counted, and other clients are served meanwhile."""
     with Server(program, folder / "slow.hf", "-o", "watcher_logbuf_size=64,worker_logbuf_size=32") as server:
         lazy, lines = watch(server.address, b"fetchers")
         with lazy, server.connect() as client:
@@ -214,7 +214,7 @@ def too_many(program, folder):
 
 
 def no_thread(program, folder):
-    """The system refuses the hub a thread: the client is told, and the server goes on."""
+    """The system refuses the hub a thread: the client gets the reason, and the server goes on."""
     with Server(program, folder / "thread.hf", "-t", "1") as server:
         with open(f"/proc/{server.process.pid}/status", encoding="ascii") as status:
             held = int(re.search(r"VmSize:\s+(\d+) kB", status.read()).group(1)) << 10

@@ -2,8 +2,9 @@
 """Goal: the rows of "What happens when" in docs/guide/kv.md that no other test has: a reboot, an upgrade, and a pool that
 a failure of the machine has torn, with each --when-torn and in each mode.
 
-Method: no test switches the machine off. A pool that a kill has left open, copied to another file, is torn for the same
-reason, that its bytes may be of different moments, and so is one in mode power without its log.
+Method: no test switches the machine off. A pool that a kill has left open, copied to another file,
+is torn for the same reason: its bytes may be of different moments. A pool in mode power without its
+log is torn, too.
 """
 
 import glob

@@ -54,7 +54,7 @@ struct hf_txfunc {
 };
 void hf_txfunc_register(const struct hf_txfunc* function) HF_NOEXCEPT;
 // A shared library that is unloaded takes back what it has registered, in its last global
-// destructor: nothing there may be looked at any more. So do the other ..._forget functions.
+// destructor: the runtime must not look there any more. The other ..._forget functions do the same.
 void hf_txfunc_forget(const struct hf_txfunc* function) HF_NOEXCEPT;
 
 // Engine clobber. begin returns 1 when it opened a section (commit must follow), 0 when it joined
@@ -110,14 +110,15 @@ void hf_lazy(const void* address, uint64_t bytes) HF_NOEXCEPT;
 // was allocated by the section.
 int hf_redo_begin(const struct hf_txfunc* function, const void* packed_args) HF_NOEXCEPT;
 void hf_redo_note(const void* address, uint64_t bytes) HF_NOEXCEPT;
-// A section that is doomed (hf_abort_section) ends here as if it had never begun. So does one whose
-// log finds no room in the pool: commit ends the process then; commit_or_throw, for functions that
-// may be left by an exception, throws std::bad_alloc. abort: an exception leaves the section.
+// A section that is doomed (hf_abort_section) ends here and leaves no trace. A section whose log
+// finds no room in the pool leaves none either. commit then ends the process; commit_or_throw, for
+// functions that an exception may leave, throws std::bad_alloc. abort: an exception leaves the
+// section.
 void hf_redo_commit(void) HF_NOEXCEPT;
 void hf_redo_commit_or_throw(void);
 void hf_redo_abort(void) HF_NOEXCEPT;
-// Where to store 'bytes' bytes, all of them and before anything else is called; what stands there
-// until then says nothing. Requires: 'bytes' <= 16.
+// Where to store 'bytes' bytes: all of them, and before the next call. Until then the memory there
+// has no meaning. Requires: 'bytes' <= 16.
 void* hf_redo_write(void* address, uint64_t bytes) HF_NOEXCEPT;
 // Stores bytes from volatile memory; copies, as memmove does; fills.
 void hf_redo_put(void* to, const void* from, uint64_t bytes) HF_NOEXCEPT;
@@ -130,9 +131,9 @@ const void* hf_redo_read(const void* address, uint64_t bytes) HF_NOEXCEPT;
 const void* hf_redo_read_string(const void* address) HF_NOEXCEPT;
 #define HF_REDO_READS 8
 // The instance for sections of the function that an indirect call would reach, at 'where' in the
-// source. Ends the process when there is none: nothing of the section has happened.
+// source. If the function has no instance, the process ends: the section leaves no trace.
 const void* hf_redo_callee(const void* function, const char* where) HF_NOEXCEPT;
-// What indirect calls may reach: each module tells of the functions whose addresses it takes.
+// What indirect calls may reach: each module lists the functions whose addresses it takes.
 struct hf_callees_row {
     const void* function; // the address that others know
     const void* instance; // null: it may not run in a section
@@ -144,24 +145,24 @@ void hf_redo_forget_callees(const struct hf_callees_row* rows, uint64_t count) H
 const void* hf_undo_callee(const void* function, const char* where) HF_NOEXCEPT;
 void hf_undo_register_callees(const struct hf_callees_row* rows, uint64_t count) HF_NOEXCEPT;
 void hf_undo_forget_callees(const struct hf_callees_row* rows, uint64_t count) HF_NOEXCEPT;
-// Says of each granule of 16 bytes whether a load of at most 16 that begins there may meet bytes in
-// the buffer: bit (address / 16) % 64 of word (address / 1024) % HF_REDO_FILTER_WORDS. 0: the bytes
-// are read where they are. The thread's open section has the words; they stay where they are until
-// it ends.
+// For each granule of 16 bytes, whether a load of at most 16 that begins there may meet bytes in
+// the buffer: bit (address / 16) % 64 of word (address / 1024) % HF_REDO_FILTER_WORDS. 0: read the
+// bytes at their own address. The thread's open section has the words, which do not move until it
+// ends.
 #define HF_REDO_FILTER_WORDS 512
 extern __thread const uint64_t* hf_redo_filter __attribute__((tls_model("initial-exec")));
 
 // Begins a function that is compiled for two engines: undo where the pool's medium keeps order,
-// redo elsewhere, or where the pool was opened without engine undo. Returns HF_SECTION_OPENED when it
-// opened a section, whose commit must follow, and HF_SECTION_IN_ORDER when the form of undo must
+// redo elsewhere, or where the pool was opened without engine undo. Returns HF_SECTION_OPENED when
+// it opened a section, whose commit must follow, and HF_SECTION_IN_ORDER when the form of undo must
 // run. In a section that it joined, the form is that section's.
 int hf_auto_begin(const struct hf_txfunc* function, const void* packed_args) HF_NOEXCEPT;
 #define HF_SECTION_OPENED 1
 #define HF_SECTION_IN_ORDER 2
 
-// Ahead of hf_clobber_log or hf_undo_log, or of a note that does for it: the bytes, all of which
-// the section will store to, are in the log, and durable when the next of those two has returned.
-// Notes no store.
+// Ahead of hf_clobber_log or hf_undo_log, or of a note that replaces them: puts the bytes into the
+// log. The section will store to all of them. They are durable when the next of those two has
+// returned. Notes no store.
 void hf_log_ahead(const void* address, uint64_t bytes) HF_NOEXCEPT;
 // The note of the engine whose section is open; outside of sections it does nothing. For code that
 // is instrumented by hand: the compiler names the engine.
@@ -174,14 +175,14 @@ void hf_free(void* block) HF_NOEXCEPT;         // takes effect at commit; null d
 void hf_adopt(void* staged_block) HF_NOEXCEPT; // a staged block becomes allocated at commit
 const void* hf_vlog_preserve(const void* volatile_bytes, size_t bytes) HF_NOEXCEPT;
 void hf_crash_point(const char* name) HF_NOEXCEPT;
-// The open section goes on, and at its end it will not have happened: what it has stored in the
-// pool, and allocated, adopted and freed there. Engine redo, and engine undo where the medium
-// keeps order; the compiler asks for redo. Outside a section it stops the process.
+// Dooms the open section, which goes on: at its end it leaves no trace of what it has stored in the
+// pool, allocated, adopted and freed there. Engine redo, and engine undo where the medium keeps
+// order; the compiler asks for redo. Outside a section it stops the process.
 void hf_abort_section(void) HF_NOEXCEPT;
 // Stops the process unless the open section works on the pool that 'address' lies in. Outside a
 // section it does nothing.
 void hf_section_in(const void* address) HF_NOEXCEPT;
-// Ends the process: code that cannot be told that the pool is full has asked for 'bytes'.
+// Ends the process: code that has no way to learn that the pool is full has asked for 'bytes'.
 HF_NORETURN void hf_pool_full(size_t bytes) HF_NOEXCEPT;
 
 #ifdef __cplusplus

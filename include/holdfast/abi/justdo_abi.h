@@ -1,28 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Engine justdo: what compiled code, and the library interface (holdfast/justdo.hpp), call. A
-// section runs from a thread's outermost lock to its last unlock; a crash cuts it short, and the
-// next open goes on with it where it was: at a resume point, in a function that finds its values in
-// a persistent frame.
+// Engine justdo: the calls of compiled code and of the library interface (holdfast/justdo.hpp). A
+// section runs from a thread's outermost lock to its last unlock. If a crash cuts it short, the
+// next open resumes it where it was: at a resume point, in a function that finds its values in a
+// persistent frame.
 //
 // A thread has in its pool a log of one line, a lock intention log, a lock ownership log, and a
 // stack of frames (docs/format/justdo.md). The line's program counter names the depth of the stack,
 // the resume point of the topmost frame's function, and which of that frame's two snapshots counts.
-// What moves it is a *step*:
+// A *step* moves the program counter:
 //
-//   1. what the step will do is written beside the entry that is active: address, value, size
-//   2. the program counter is stored: it names the new entry and the resume point behind the step
-//   3. it is done: the store, the copy, the change of the lock log, the block taken or freed
+//   1. write what the step will do beside the active entry: address, value, size
+//   2. store the program counter: it names the new entry and the resume point behind the step
+//   3. do it: the store, the copy, the change of the lock log, the block taken or freed
 //
-// A failure behind 2 does 3 again, which is idempotent, and then goes on at the resume point. So
-// between two steps a function may only load, compute, and prepare what resumption at the next
-// point will read: slots of its frame that no resume point reads that may still count (written once
-// in the section's run, or of the snapshot that does not count), memory that it has just allocated.
-// It notes those (hf_justdo_note): the next step makes them durable before it moves the program
-// counter.
+// After a failure behind 2, resumption does 3 again, which is idempotent, and goes on at the resume
+// point. So between two steps a function may only load, compute, and prepare what resumption at the
+// next point will read. That may be memory that the function has just allocated, or slots of its
+// frame that no resume point reads that may still count (written once in the section's run, or of
+// the snapshot that does not count). It notes those stores (hf_justdo_note): the next step makes
+// them durable before it moves the program counter.
 //
-// Outside of a section the calls do what they say, and nothing is logged: a function may be called
-// with a lock held and without.
+// Outside of a section the calls act without a log: a function may be called with a lock held and
+// without.
 #ifndef HOLDFAST_JUSTDO_ABI_H
 #define HOLDFAST_JUSTDO_ABI_H
 
@@ -32,12 +32,13 @@
 extern "C" {
 #endif
 
-// Constants and functions that a function with a frame names, or another one that it calls: its
-// frame may hold their addresses, as distances from where its program, or shared library, begins.
+// Constants and functions that a function with a frame names, or that another one names which it
+// calls. Its frame may hold their addresses, as distances from where its program, or shared
+// library, begins.
 struct hf_justdo_constants {
     uint64_t layout;       // hash of these distances: hf_justdo_register puts it there
     uint64_t count;        // of addresses
-    const void* const* at; // of these the first one is where it begins
+    const void* const* at; // the first one is where it begins
 };
 
 // A function whose sections resume, or that such functions call. The plugin emits one constant for
@@ -64,25 +65,26 @@ void hf_justdo_forget(const struct hf_justdo_function* function) HF_NOEXCEPT;
 // A section holds as many locks, and nests as many calls, as the pool has room for.
 
 // 'point' below: where the function goes on. With this bit its second snapshot counts there,
-// without it the first. hf_justdo_enter gives back the number with its bit.
+// without it the first. hf_justdo_enter returns the number with its bit.
 #define HF_JUSTDO_SNAPSHOT 0x800000u
 
-// First in a function: pushes its frame, of frame_bytes, at a line, of any content. 'in': an
-// address of the pool that it works on; null, or one of no pool: the process's only pool.
-// '*resumed' is 0, or where it goes on: then its frame is as it was. Where that is a point of
-// hf_justdo_call, the call is made again, with any arguments.
+// First in a function: pushes its frame, of frame_bytes, at a line, with any content. 'in': an
+// address of the pool that it works on; null, or an address in no pool: the process's only pool.
+// '*resumed' is 0, or the point where it goes on: then its frame is as it was. If that is a point
+// of hf_justdo_call, the function makes the call again, with any arguments.
 void* hf_justdo_enter(const struct hf_justdo_function* function, const void* in,
                       uint32_t* resumed) HF_NOEXCEPT;
-// Behind it: an argument that the function is certain to follow, which is null or leads into the
-// pool; else the process ends with a message. 'number' counts from 0.
+// Behind hf_justdo_enter: an argument that the function is certain to follow. It is null or leads
+// into the pool; else the process ends with a message. 'number' counts from 0.
 void hf_justdo_argument(const void* pointer, uint32_t number) HF_NOEXCEPT;
 // Last in it: pops the frame.
 void hf_justdo_leave(void) HF_NOEXCEPT;
-// Before every call of a function that enters: while that has a frame, this one's goes on at
-// 'point', right before the call. What the function needs at 'point' and behind it is in its frame.
+// Before every call of a function that enters. While the called function has a frame, this one goes
+// on at 'point', right before the call. All that it needs at 'point' and behind it is in its frame.
 void hf_justdo_call(uint32_t point) HF_NOEXCEPT;
 
-// Bytes were stored in place, as the head of this file allows: durable before the next step.
+// Notes bytes that were stored in place, as the head of this file allows: durable before the next
+// step.
 void hf_justdo_note(const void* address, uint64_t bytes) HF_NOEXCEPT;
 
 // Steps. Each moves the program counter, also where nothing is left to do (of no bytes, of a null
@@ -91,19 +93,20 @@ void hf_justdo_note(const void* address, uint64_t bytes) HF_NOEXCEPT;
 void hf_justdo_point(uint32_t point) HF_NOEXCEPT;
 // Stores the lowest 'bytes' bytes of 'value': 1, 2, 4 or 8.
 void hf_justdo_store(void* address, uint64_t value, uint32_t bytes, uint32_t point) HF_NOEXCEPT;
-// As memmove, from memory of the pool or, when the last step was hf_justdo_point, a constant of the
-// program; as memset.
+// As memmove, from memory of the pool or, when the last step was hf_justdo_point, from a constant
+// of the program; as memset.
 void hf_justdo_copy(void* to, const void* from, uint64_t bytes, uint32_t point) HF_NOEXCEPT;
 void hf_justdo_fill(void* to, int byte, uint64_t bytes, uint32_t point) HF_NOEXCEPT;
-// Allocates, and stores the address in '*slot', of the pool (the frame is); null when the pool is
-// full. The block is part of the log entry: resumption neither loses it nor takes another one.
+// Allocates, and stores the address in '*slot', of the pool (the frame is in it); null when the
+// pool is full. The block is part of the log entry: resumption neither loses it nor takes another
+// one.
 void* hf_justdo_alloc(uint64_t bytes, void** slot, uint32_t point) HF_NOEXCEPT;
-// Frees a block; null does nothing. Nobody is given it before the thread's next step.
+// Frees a block; null does nothing. No other thread gets the block before this thread's next step.
 void hf_justdo_free(void* block, uint32_t point) HF_NOEXCEPT;
 
-// Locks. They lie in the pool, and recovery gives those that a section owned to the thread that
-// resumes it. All that the section has stored is durable before one is released; the last unlock
-// ends the section, which has happened when it returns. A section holds a lock once.
+// Locks. They lie in the pool. Recovery gives those that a section owned to the thread that resumes
+// it. All that the section has stored is durable before it releases a lock. The last unlock ends
+// the section, which is complete when that returns. A section holds a lock once.
 enum hf_justdo_lock_kind {
     HF_JUSTDO_EXCLUSIVE = 0, // hf::shared_mutex, lock
     HF_JUSTDO_SHARED = 1,    // hf::shared_mutex, lock_shared
@@ -113,8 +116,8 @@ enum hf_justdo_lock_kind {
     HF_JUSTDO_KINDS_MAX = 16
 };
 void hf_justdo_lock(void* lock, uint32_t kind, uint32_t point) HF_NOEXCEPT;
-// 1: it is held, and resumption goes on at 'point'. 0: nothing has been done, and the program
-// counter is where it was.
+// 1: the lock is held, and resumption goes on at 'point'. 0: nothing has been done, and the program
+// counter has not moved.
 int hf_justdo_try_lock(void* lock, uint32_t kind, uint32_t point) HF_NOEXCEPT;
 void hf_justdo_unlock(void* lock, uint32_t kind, uint32_t point) HF_NOEXCEPT;
 
@@ -129,9 +132,9 @@ struct hf_justdo_lock_calls {
     void (*lock)(void* lock); // waits; null: try_lock, until it is held
     int (*try_lock)(void* lock);
     void (*unlock)(void* lock);
-    // Makes it free, whatever a process that died has left in it. Recovery calls it for every lock
-    // that a section may have held, so the memory of such a lock stays one, even when it is freed.
-    // Null: it frees itself, as hf::shared_mutex does, which costs one ordering point less.
+    // Makes the lock free, whatever a process that died has left in it. Recovery calls it for every
+    // lock that a section may have held, so such memory stays a lock, even when it is freed. Null:
+    // the lock frees itself, as hf::shared_mutex does, which costs one ordering point less.
     void (*reset)(void* lock);
 };
 void hf_justdo_register_lock(const struct hf_justdo_lock_calls* calls) HF_NOEXCEPT;

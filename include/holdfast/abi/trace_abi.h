@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * What code built in trace mode (plugin option -holdfast-trace) tells the crash checker: its loads
- * and stores in one watched range of memory. The checker's library defines everything named here;
- * the plugin knows it by name.
+ * What code built in trace mode (plugin option -holdfast-trace) reports to the crash checker:
+ * its loads and stores in one watched range of memory. The checker's library defines everything
+ * named here; the plugin knows it by name.
  *
  * 1. A load is reported before it: the checker may still decide what will be read.
  * 2. A store is reported after it: the new bytes are in memory, and nothing else of that thread has
  *    happened since.
  * 3. The return address of a report belongs to the source line of its access.
- * 4. A report that begins outside the watched range, or ends outside, is to be clipped: code
- * reports a range (memcpy and the like) whole when any of its bytes may be watched. A single access
- * is reported when its first byte is.
+ * 4. The checker clips a report that begins or ends outside the watched range: code reports a
+ *    whole range (memcpy and the like) when any of its bytes may be watched. A single access is
+ *    reported when its first byte is watched.
  * 5. Non-temporal stores, write-backs and fences that the persistence layer makes are not reported
  *    here but by its hook (holdfast/author/persist.hpp).
  */
@@ -33,8 +33,8 @@ extern struct hf_trace_region hf_trace_watched;
 
 void hf_trace_load(const void* address, uint64_t bytes);
 void hf_trace_store(const void* address, uint64_t bytes);
-/* A locked operation, which drains the store buffer like a fence. hf_trace_load comes before it
- * where it reads, hf_trace_store does not come. */
+/* A locked operation, which drains the store buffer like a fence. If it reads, hf_trace_load
+ * comes before it; hf_trace_store does not come. */
 void hf_trace_rmw(const void* address, uint64_t bytes);
 /* A store follows. Option -holdfast-trace-turns. */
 void hf_trace_turn(const void* address, uint64_t bytes);

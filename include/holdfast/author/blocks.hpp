@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Which blocks of a pool are allocated, as the allocator's persistent state has it: for checks of a
-// structure, and for a program that does not yet believe the pointers of a pool's file.
+// Which blocks of a pool are allocated, by the allocator's persistent state. For checks of a
+// structure, and for a program that does not yet believe the pointers in a pool's file.
 #pragma once
 
 #include <cstddef>
@@ -24,14 +24,15 @@ alloc_account account(const pool& of);
 void for_each_block(const pool& of,
                     void (*visit)(void* context, const void* block, std::size_t bytes),
                     void* context);
-/// Bytes of the allocated block that starts at 'address', as the allocator's persistent state has
-/// it; 0 when none does. For any address.
+/// Bytes of the allocated block that starts at 'address', by the allocator's persistent state; 0 if
+/// no block starts there. For any address.
 std::size_t block_bytes(const pool& of, const void* address) noexcept;
-/// Whether the allocator's persistent state is one of blocks that do not overlap, and nothing else:
-/// what a program asks before it believes pointers of a pool's file (block_bytes says to what).
+/// Whether the allocator's persistent state describes blocks that do not overlap, and nothing else.
+/// A program asks this before it believes pointers in a pool's file; block_bytes then says what
+/// they lead to.
 ///
-/// Cost:     reads a 128th of the pool.
 /// Requires: nobody allocates or frees meanwhile.
+/// Cost:     reads a 128th of the pool.
 bool blocks_disjoint(const pool& of) noexcept;
 /// Bytes a request of 'bytes' occupies after size-class rounding.
 std::size_t rounded_size(const pool& of, std::size_t bytes) noexcept;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // A program for the crash checker: what to run, and what to look at afterwards. `holdfast crash`
-// fails it at every store, in every way that memory allows, and says where it does not recover.
+// fails it at every store, in every way that memory allows, and reports where it does not recover.
 // docs/guide/crash-checking.md
 #pragma once
 
@@ -15,13 +15,13 @@
 
 namespace hf::crash {
 
-/// What a program shows of its pool. Two equal sequences of values are the same state.
+/// The state of a pool as a program shows it. Two equal sequences of values are the same state.
 class state {
 public:
     /// A value that belongs to the state: an element, a size, a balance. Order counts.
     void add(std::uint64_t value);
     void add(std::string_view text);
-    /// An object that the structure reaches: a block of its own, allocated. Blocks that nobody
+    /// An object that the structure reaches: a block of its own, allocated. Blocks that no object()
     /// names are leaks. The root object is named already.
     void object(const void* block);
     /// An invariant of the structure.
@@ -38,36 +38,37 @@ private:
     std::string wrong_; // the first invariant that did not hold
 };
 
-/// One thing to check. Deterministic: run again from the same pool, it does the same.
+/// One thing to check. Deterministic: two runs from the same pool do the same.
 class program {
 public:
     virtual ~program() = default;
     /// How its pool is opened. Small pools are explored faster: 64 KiB is enough for most.
     virtual open_options options() const = 0;
-    /// How the pool is made that setup() fills, where that differs: by an older program, of another
+    /// How the pool that setup() fills is made, if that differs: by an older program, of another
     /// layout.
     virtual open_options made_with() const { return options(); }
     /// Fills the pool; failures in here are not explored.
     virtual void setup(pool&) {}
-    /// The program has been checked: what setup() made beside the pool goes.
+    /// Called when the program has been checked: removes what setup() made beside the pool.
     virtual void teardown() {}
     /// How many threads run operations, and how many operations each runs.
     virtual unsigned threads() const { return 1; }
     virtual unsigned operations(unsigned thread) const = 0;
-    /// One operation, acknowledged when it returns: then its effect survives. Until then, all of
-    /// its effect or nothing. Operations of several threads take effect in some order.
+    /// One operation, acknowledged when it returns: then its effect survives. Before that, all of
+    /// its effect survives or none. Operations of several threads take effect in some order.
     virtual void run(pool&, unsigned thread, unsigned operation) = 0;
-    /// Whether the operation is durable only when the next of its thread returns, or the pool is
-    /// closed: until then a failure may lose it, and nothing before it.
+    /// Whether the operation is durable only when the thread's next one returns, or the pool is
+    /// closed. Before that a failure may lose it, and nothing before it.
     virtual bool buffered(unsigned thread, unsigned operation) const {
         return (void)thread, (void)operation, false;
     }
-    /// What the program does to a pool that a failure has left before it uses it, after the pool's
-    /// own recovery. It is failed as that is.
+    /// What the program does, after the pool's own recovery, to a pool that a failure has left,
+    /// before it uses the pool. The checker fails it as well.
     virtual void recover(pool&) {}
     /// Operations that go on with a recovered pool, in their order, each durable when it returns.
-    /// They are failed like the others, from two failures in a row: only there are a log's epochs
-    /// and the allocator's marks used again. They must leave what they leave without any failure.
+    /// The checker fails them like the others, after two failures in a row: only there are a log's
+    /// epochs and the allocator's marks used again. Their result must be the same as without any
+    /// failure.
     virtual unsigned operations_after() const { return 0; }
     virtual void run_after(pool&, unsigned operation) { (void)operation; }
     /// Which of the program's threads runs it. The others wait.

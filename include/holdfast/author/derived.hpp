@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What follows from a structure's links: parents, heights, a count. A type says so once. From that,
-// with engine selective, the compiler takes the members' plain stores for lazy ones (hf::lazy), and
-// this header makes the function that finds the members again after a crash.
+// Members that follow from a structure's links: parents, heights, a count. A type declares them
+// once. With engine selective the compiler then treats plain stores to these members as lazy ones
+// (hf::lazy), and this header makes the function that computes the members again after a crash.
 //
 //   struct node { node *left, *right, *parent; long height; };
 //   struct tree { node* top; unsigned long count; };
@@ -14,15 +14,14 @@
 //       hf::derived::count<&tree::count>>;
 //   options.engines = {hf::selective::engine({.rebuild = recovery::rebuild})};
 //
-//   (1) A member is found again from links alone, and from members that are found before it:
+//   (1) A member is computed from links alone, and from members that are computed before it:
 //       parents from the top down, then values, those of a node's children before its own, then
 //       counts.
-//   (2) rebuild() stores lazily what it has found, in one section, and to no link: cut short, it is
-//       run again.
+//   (2) rebuild() stores its results lazily, in one section, and to no link. If it is cut short, it
+//       is run again.
 //
-// Source: SLPMT IV-B, pattern 2. Differs: not from one transaction's records but from the
-//           structure, since
-// whichever sections are durable, their links are; docs/guide/selective-logging.md.
+// Source: SLPMT IV-B, pattern 2. Differs: it reads the structure, not one transaction's records.
+//         Whichever sections are durable, their links are; docs/guide/selective-logging.md.
 #pragma once
 
 #include <holdfast/author/selective.hpp>
@@ -35,7 +34,7 @@
 #include <type_traits>
 #include <vector>
 
-/// Tells the compiler of a member whose stores are lazy; no such function is ever called. 'next' is
+/// Marks a member for the compiler: its stores are lazy. No such function is ever called. 'next' is
 /// one object behind the member's.
 extern "C" void hf_derived_member(const void* next, const void* member,
                                   unsigned long bytes) noexcept;
@@ -53,14 +52,14 @@ template <auto Member> using type_of = typename member_of<decltype(Member)>::typ
 template <auto> struct constant {};
 template <auto A, auto B> inline constexpr bool same = std::is_same_v<constant<A>, constant<B>>;
 
-/// Instantiated, it has said of the member what hf_derived_member() says.
+/// Its instantiation marks the member by hf_derived_member().
 template <auto Member> [[gnu::used]] void declare(object_of<Member>* at) noexcept {
     if constexpr (selective::chosen)
         hf_derived_member(at + 1, std::addressof(at->*Member), sizeof(type_of<Member>));
 }
 
-/// Whether there may be lazy stores in it: it is open with engine selective, and is refused without
-/// when it has had any.
+/// Whether the pool may contain lazy stores: it is open with engine selective. A pool that has had
+/// any is refused without that engine.
 bool may_have_lazy(const pool& in) noexcept;
 
 /// Whether this translation unit is built relocatable.
@@ -70,8 +69,8 @@ static constexpr bool relocatable = true;
 static constexpr bool relocatable = false;
 #endif
 
-/// A section of engine selective that calls of hf_lazy() come in; 'first' is in its pool. In a
-/// relocated one only relocatable code may store.
+/// A section of engine selective for calls of hf_lazy(); 'first' is in its pool. In a relocated
+/// pool only relocatable code may store.
 class finding {
 public:
     finding(const void* first, bool is_relocatable) noexcept;
@@ -86,10 +85,10 @@ public:
 
 template <class Node> struct visited {
     Node* at;
-    Node* above; // null of what the root leads to
+    Node* above; // null: the root leads to the node
 };
 
-/// Calls f(node) for what a link, or an array of links, leads to.
+/// Calls f(node) for each target of a link, or of an array of links.
 template <class Link, class F> void each_target(const Link& link, F f) {
     if constexpr (std::is_array_v<Link>) {
         for (const auto& one : link) each_target(one, f);
@@ -101,7 +100,7 @@ template <class Link, class F> void each_target(const Link& link, F f) {
 } // namespace detail
 
 /// The member of a root that leads to its nodes, and the members of a node that lead to further
-/// ones: pointers, or arrays of them. By them, each node is reached in one way.
+/// nodes: pointers, or arrays of them. They reach each node in exactly one way.
 template <auto Top, auto... Links> struct links {
     using root = detail::object_of<Top>;
     using node = std::remove_pointer_t<std::remove_all_extents_t<detail::type_of<Top>>>;
@@ -109,8 +108,7 @@ template <auto Top, auto... Links> struct links {
     static constexpr bool have = (detail::same<Top, Member> || ... || detail::same<Links, Member>);
 
     /// All nodes, each behind the one above it.
-    /// Errors: std::length_error if there are more than would fit into 'in': links lead in a
-    ///           circle.
+    /// Errors: std::length_error if there are more than fit into 'in': links lead in a circle.
     static std::vector<detail::visited<node>> nodes_of(const pool& in, const root& of) {
         std::vector<detail::visited<node>> found;
         const auto add = [&](node* above) {
@@ -127,7 +125,8 @@ template <auto Top, auto... Links> struct links {
     }
 };
 
-/// A node's member that names the node whose link leads to it; null where the root leads.
+/// A node's member that names the node above: the one whose link leads to it; null if the root
+/// does.
 template <auto Member> struct parent {
     static constexpr auto member = Member;
     template <class Node, class Put> static void down(detail::visited<Node> v, Put put) {
@@ -135,8 +134,8 @@ template <auto Member> struct parent {
     }
 };
 
-/// A node's member that is Of(node), which reads the node's parents, and such members of the nodes
-/// below it.
+/// A node's member that is Of(node). Of reads the node's parents, and such members of the nodes
+/// below.
 template <auto Member, auto Of> struct value {
     static constexpr auto member = Member;
     template <class Node, class Put> static void up(detail::visited<Node> v, Put put) {
@@ -145,7 +144,7 @@ template <auto Member, auto Of> struct value {
     }
 };
 
-/// A root's member that is the number of its nodes.
+/// A root's member with the number of its nodes.
 template <auto Member> struct count {
     static constexpr auto member = Member;
     template <class Root, class Put> static void all(Root& root, std::size_t nodes, Put put) {
@@ -153,20 +152,21 @@ template <auto Member> struct count {
     }
 };
 
-/// What no node's neighbours say by themselves: Find(root) stores it by hf::lazy() when all other
-/// members are found, in the same section.
+/// Members that a node's neighbours do not determine: Find(root) stores them by hf::lazy() when all
+/// other members are found, in the same section.
 template <auto Find> struct also {
     template <class Root> static void rest(Root& root) { Find(root); }
 };
 
-/// A structure's links, and what follows from them. The compiler sees that where a translation unit
-/// uses rebuild() or holds(); elsewhere the members' stores are stores like any other, which is
-/// right, too.
+/// A structure's links, and the members that follow from them. The compiler takes such a member's
+/// stores for lazy ones if the translation unit uses rebuild() or holds(). In other translation
+/// units they are stores like any other, which is right, too.
 ///
-/// Requires: whenever a section ends, the members say what follows. Stores to them name them
-///           (n->parent = p).
-/// Source:   the header's. 'Selective' keeps apart what translation units built for different
-///           engines make of one type: the linker takes either's function for both.
+/// Requires: at the end of each section the members have the values that follow from the links.
+///           Stores to them name them (n->parent = p).
+/// Source:   the header's. 'Selective' separates the two forms that translation units built for
+///           different engines make of one type: otherwise the linker would take one function for
+///           both.
 template <bool Selective, class Links, class... Members> class recovery_for {
     template <class Member> static constexpr bool is_link() {
         if constexpr (requires { Member::member; }) return Links::template have<Member::member>;
@@ -178,43 +178,43 @@ public:
     using root = typename Links::root;
     using node = typename Links::node;
 
-    /// Finds the members again, of the pool's root: for selective::options::rebuild.
+    /// Computes the members of the pool's root again: for selective::options::rebuild.
     ///
-    /// Errors: those of rebuild_of(); std::logic_error where the pool's root is of another type, or
-    ///         there is no room for one: a structure inside a larger root is rebuild_of()'s.
+    /// Errors: those of rebuild_of(); std::logic_error if the pool's root is of another type, or
+    ///         has no room. For a structure inside a larger root call rebuild_of().
     static void rebuild(pool& in) {
         if (!detail::may_have_lazy(in)) return;
         root* const of = in.root<root>();
         if (of == nullptr) detail::root_of_another_type();
         rebuild_of(in, *of);
     }
-    /// The same, of a structure anywhere in the pool. The translation unit that calls it may be
-    /// built for any engine, or for none: what counts is which engine the pool is open with.
+    /// The same for a structure anywhere in the pool. The translation unit that calls it may be
+    /// built for any engine, or for none: the engine of the open pool counts.
     ///
-    /// Requires: nobody else has the structure. Links are trusted, as by every operation.
+    /// Requires: nobody else uses the structure. Links are trusted, as by every operation.
     /// Cost:     O(nodes), and 16 bytes of volatile memory for each.
-    /// Ordering: 2 points; where the pool is open without engine selective, and nothing is lazy, it
-    ///           does nothing.
-    /// Crash:    members are as before, or found; run it again.
-    /// Errors:   std::length_error where links lead in a circle, std::bad_alloc; std::logic_error
-    ///           where there is an 'also' and the translation unit is not built for engine
-    ///           selective: hf::lazy() is nothing there. Nothing is stored then.
+    /// Ordering: 2 points. It does nothing if the pool is open without engine selective: nothing is
+    ///           lazy then.
+    /// Crash:    members are as before, or computed; run it again.
+    /// Errors:   std::length_error if links lead in a circle, std::bad_alloc; std::logic_error if
+    ///           there is an 'also' and the translation unit is not built for engine selective,
+    ///           where hf::lazy() does nothing. Nothing is stored then.
     static void rebuild_of(pool& in, root& of) {
         if (!detail::may_have_lazy(in)) return;
         if constexpr (!Selective && (calls_rest<Members>() || ...))
             detail::rest_of_another_engine();
         const auto nodes = Links::nodes_of(in, of);
         const detail::finding section(std::addressof(of), detail::relocatable);
-        // Also what is right already: by the caches of a process that was killed, perhaps, and not
-        // yet durable. By the function itself, since lazy() is nothing in translation units of
-        // other engines.
+        // It also stores what is right already: that may be in the caches of a process that was
+        // killed, and not yet durable. It calls hf_lazy itself, since lazy() does nothing in
+        // translation units of other engines.
         find(nodes, of, [](auto& place, auto found) {
             hf_lazy(std::addressof(place), sizeof place);
             place = found;
         });
         (rest<Members>(of), ...);
     }
-    /// Whether the members say what follows: for checks.
+    /// Whether the members have the values that follow from the links: for checks.
     static bool holds(const pool& in, root& of) {
         bool all = true;
         find(Links::nodes_of(in, of), of,

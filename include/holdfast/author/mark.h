@@ -3,11 +3,11 @@
  * The words that mark functions for the compiler, for C and C++.
  *
  * Compiled without the plugin, a failure-atomic function is a plain function that survives no
- * crash. So that this is no accident, such a program does not open a pool with an engine for
- * sections (errc::not_instrumented): HF_TXFUNC puts the function into an ELF section that the plugin
- * takes it out of again. GCC, which knows no plugin of ours, refuses to compile calls of it. Who
- * wants plain functions (unit tests, measurements) defines HOLDFAST_UNINSTRUMENTED; ENGINE none does
- * that. */
+ * crash. Such a program must not run by accident, so it cannot open a pool with an engine for
+ * sections (errc::not_instrumented): HF_TXFUNC puts the function into an ELF section, and the
+ * plugin takes it out again. GCC, which has no such plugin, refuses to compile calls of it. A
+ * program that wants plain functions (unit tests, measurements) defines HOLDFAST_UNINSTRUMENTED;
+ * ENGINE none does that. */
 #ifndef HOLDFAST_MARK_H
 #define HOLDFAST_MARK_H
 

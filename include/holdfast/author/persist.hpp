@@ -36,10 +36,10 @@ namespace detail {
 extern constinit thread_local counters events __attribute__((tls_model("initial-exec")));
 }
 inline counters& thread_counters() noexcept { return detail::events; }
-/// From here on the calling thread's events belong to process_counters, also when it has ended;
-/// unless there is no memory to note it.
+/// From here on the calling thread's events belong to process_counters, also after the thread has
+/// ended. Without memory to note it they do not.
 void count_this_thread() noexcept;
-/// The events of all threads that are counted; those of the moment may be missing.
+/// The events of all counted threads; events of this very moment may be missing.
 counters process_counters() noexcept;
 
 /// Starts write-back of every line of [address, address + bytes). Unordered.
@@ -55,9 +55,9 @@ void copy(domain d, void* to, const void* from, std::size_t bytes) noexcept;
 /// Stores one failure-atomic word and starts its write-back.
 void store_word(domain d, std::uint64_t* to, std::uint64_t value) noexcept;
 
-/// What waiting costs on other memory, for experiments: in the ADR domain a fence takes at least
-/// this long for the lines that were flushed or stored non-temporally since the thread's last one.
-/// MOD §3 fits Optane: 353 ns for one line, of which 18 % once more for each further one.
+/// A model of other memory's waiting times, for experiments. In the ADR domain a fence takes at
+/// least this long for the lines that were flushed or stored non-temporally since the thread's last
+/// fence. MOD §3 fits Optane: 353 ns for one line, and 18 % of that for each further line.
 struct latency_model {
     double first_line_ns = 0; // 0: no model
     double further_line_ns = 0;

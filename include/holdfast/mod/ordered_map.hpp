@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// mod::ordered_map: a durable map in the order of its keys, whose every update is one
-// failure-atomic section with one ordering point. What mod::map is to std::unordered_map, this is
-// to std::map.                                              Source: MOD §4.1-4.3.
+// mod::ordered_map: a durable map in the order of its keys. Every update is one failure-atomic
+// section with one ordering point. Compare std::map; mod::map is like std::unordered_map.
+//                                                            Source: MOD §4.1-4.3.
 //
 //     auto prices = *hf::mod::ordered_map<std::uint64_t, double>::open(pool, {"prices"});
 //     prices.insert(20261121, 17.5);                   // durable when the next update returns
@@ -11,8 +11,8 @@
 //     auto then = prices.snapshot();                   // stays as it is, readable beside writers
 //
 // Keys, values, versions, batches and commits are as in <holdfast/mod/map.hpp>. Iterators go both
-// ways; they and what they and get() lead to are valid until the handle's next update, from a
-// version as long as it lives.
+// ways. They, and what they and get() lead to, are valid until the handle's next update; those of a
+// version, as long as it lives.
 #pragma once
 
 #include <holdfast/author/mod/store.hpp>
@@ -21,15 +21,14 @@
 
 namespace hf::mod {
 
-/// A named ordered map in a pool: a handle, cheap to copy, that lives no longer than the pool is
-/// open.
+/// A named ordered map in a pool: a handle, cheap to copy. It must not outlive the open pool.
 ///
-/// A batch, which update() gives to its function, has insert, insert_or_assign, erase, clear and
-/// all that reads; what it changes is committed together. A version, which snapshot() returns, is a
-/// value: it has the same updates, which return another version and leave this one as it is, at no
-/// ordering point, operator[](key) (the value, or Value{}), and all that reads.
+/// update() gives its function a batch, which has insert, insert_or_assign, erase, clear and the
+/// reading functions; its changes are committed together. snapshot() returns a version: a value
+/// with the reading functions, operator[](key) (the value, or Value{}) and the same updates.
+/// Updates of a version return another version and leave this one as it is, at no ordering point.
 ///
-/// Threads:  one that reads through handles, or any number while none writes. Writers wait for each
+/// Threads:  any number may read through handles while no thread writes. Writers wait for each
 ///           other. snapshot() at any time.
 template <element Key, element Value, class Compare = less<Key>>
 class ordered_map : public detail::keyed_handle<ordered_map<Key, Value, Compare>,
@@ -42,23 +41,24 @@ public:
     using typename common::iterator;
     using typename common::reverse_iterator;
     using typename common::version;
-    /// How keys and values are given and read: a const reference, or a std::string_view.
+    /// The types by which keys and values are given and read: a const reference, or a
+    /// std::string_view.
     using typename common::key_view;
     using typename common::value_view;
-    /// What get() gives: a pointer into the pool, or a std::optional<std::string_view>; false
+    /// The result of get(): a pointer into the pool, or a std::optional<std::string_view>; false
     /// without such a key.
     using typename common::found_value;
 
-    /// result<ordered_map> open(const pool& in, const place& at): the map of this name, made when
+    /// result<ordered_map> open(const pool& in, const place& at): the map of this name; created if
     /// it is missing.
     ///
-    /// Ordering: 0 points; when it is made 4 at most.
+    /// Ordering: 0 points; at most 4 to create it.
     /// Errors:   wrong_layout (another structure, other sizes of keys and values, another identity
     ///           of the order), pool_full, limit_reached, bad_argument.
     using common::open;
 
     /// result<bool> insert(key_view key, value_view value): inserts the key unless it is there.
-    /// Whether it is new.
+    /// Returns whether it is new.
     ///
     /// Cost:     O(log n) new nodes of at most two lines, and a leaf of a few.
     /// Ordering: 1 point, 2 with durability::on_return; 0 when the key is there.
@@ -67,42 +67,42 @@ public:
     /// Threads:  writers wait for each other.
     /// Source:   MOD §4.3.1, Fig. 8a-b.
     using common::insert;
-    /// result<bool> insert_or_assign(key_view key, value_view value): inserts the key, or gives it
-    /// another value. Whether it is new. Otherwise as insert; it has its ordering point whether or
-    /// not the key is there.
+    /// result<bool> insert_or_assign(key_view key, value_view value): inserts the key, or replaces
+    /// its value. Returns whether it is new. Otherwise as insert; 1 ordering point also if the key
+    /// is there.
     using common::insert_or_assign;
-    /// result<bool> erase(key): erases the key. Whether it was there. Otherwise as insert; 0 points
-    /// when it was not there. result<std::size_t> erase(key_view from, key_view upto): erases the
-    /// keys from one on, up to another, which stays. How many there were. Cost: O(log n) new nodes,
-    /// and time for each leaf that loses entries.
+    /// result<bool> erase(key): erases the key. Returns whether it was there. Otherwise as insert;
+    /// 0 points if it was not there. result<std::size_t> erase(key_view from, key_view upto):
+    /// erases the keys from 'from' to before 'upto'. Returns how many there were. Cost: O(log n)
+    /// new nodes, and time for each leaf that loses entries.
     using common::erase;
-    /// status clear(): erases all. Cost: O(1) new nodes, and time for each node there was.
+    /// status clear(): erases all entries. Cost: O(1) new nodes, and time for each old node.
     /// Otherwise as update.
     using common::clear;
 
-    /// status update(change): several updates as one. change(batch&) may return false: then nothing
-    /// is changed.
+    /// status update(change): several updates as one, by change(batch&). If change returns false,
+    /// nothing is changed.
     ///
     /// Ordering: 1 point, 2 with durability::on_return; 0 when nothing was changed.
     /// Crash:    all of them or none.
     /// Errors:   pool_full; the map is unchanged.
     using common::update;
-    /// version snapshot() const: the map as it is now, kept. Cost: O(1). Ordering: 0. Threads: any;
+    /// version snapshot() const: the map's current version. Cost: O(1). Ordering: 0. Threads: any;
     /// it never waits.
     using common::snapshot;
-    /// status commit(const version& next): makes 'next' the map, if what it was derived from is
-    /// still current.
+    /// status commit(const version& next): makes 'next' the map, if the version that it was derived
+    /// from is still current.
     ///
     /// Ordering: 1 point, 2 with durability::on_return.
     /// Crash:    the map before the call or after it.
     /// Errors:   conflict (another commit came first), pool_full; the map is unchanged.
     using common::commit;
-    /// void refresh() const: in a process that reads beside a writer (open_options::shared) reads
-    /// see the map of now from here on, and what was read before is invalid. Elsewhere it does
-    /// nothing.
+    /// void refresh() const: for a process that reads beside a writer (open_options::shared). From
+    /// here on reads see the current map, and what was read before is invalid. In other processes
+    /// it does nothing.
     using common::refresh;
-    /// durability when_durable() const, void set_durability(durability): by_next_section to begin
-    /// with.
+    /// durability when_durable() const, void set_durability(durability): by_next_section is the
+    /// default.
     using common::set_durability;
     using common::when_durable;
 
@@ -111,23 +111,23 @@ public:
     using common::its_root;
     using common::word;
 
-    /// std::size_t size() const, bool empty() const. Cost: O(1). Ordering: 0, as all that reads.
+    /// std::size_t size() const, bool empty() const. Cost: O(1). Ordering: 0, as of all reading
+    /// functions.
     using common::empty;
     using common::size;
     /// iterator find(key) const: the key's entry, or end(). bool contains(key) const. std::size_t
-    /// count(key) const: 1 or 0. Beside keys they take what the comparison takes (is_transparent).
-    /// The same holds for get, the bounds and erase.
+    /// count(key) const: 1 or 0. These, get, the bounds and erase also take what the comparison
+    /// takes (is_transparent).
     ///
     /// Cost: O(log n) nodes.
     using common::contains;
     using common::count;
     using common::find;
-    /// found_value get(key) const: the value of this key, where it lies. Otherwise as find.
+    /// found_value get(key) const: the value of this key, in place. Otherwise as find.
     using common::get;
     /// iterator lower_bound(key) const: the first entry not before the key. upper_bound(key): the
-    /// first one behind it. equal_range(key): both. range(from, upto): the entries from a key on,
-    /// up to another, which is not in it; it requires that upto is not before from. Cost: O(log n)
-    /// nodes each.
+    /// first one behind it. equal_range(key): both. range(from, upto): the entries from 'from' to
+    /// before 'upto'; requires that upto is not before from. Cost: O(log n) nodes each.
     using common::equal_range;
     using common::lower_bound;
     using common::range;

@@ -5,29 +5,28 @@
 //   auto jobs = hf::mod::queue<std::string>::open(pool, {"jobs"});
 //   jobs->push("mail");
 //   auto mail = jobs->pop();               // result<std::string>, first in, first out
-//   auto now = jobs->snapshot();           // a value: for (auto job : now) …, now.front(),
-//   now.back()
+//   auto now = jobs->snapshot();           // a value: for (auto job : now) …
 //
 //   word ── header ── level 1 ── level 2 ── …        newest elements in the header
 //                       ││││       ││││
 //                       chunks     groups of 14 chunks, then of 14 groups …
 //
 // (1) The header is a line that holds the newest elements itself, 1 to 7 of 8 bytes. When it is
-//     full, its elements become a chunk. Level 1 is a line that names up to 14 chunks; when it is
-//     full, they become a group, which level 2 names; and so on: counting in base 14. All is
-//     addressed by its distance from the back, so that nothing but the word's count says where the
-//     front is.
-// (2) Pushing copies the header: one line; every 7th time a chunk and level 1 as well, every 98th
-//     time a group and level 2. Popping makes no node: the word counts one less.
-// (3) What lies before the front is dropped where a copy is made anyway, in the header's chunk and
-//     in level 1, and otherwise once in 98 pops, by copying the path to a group that is dead. The
-//     chunks of strings, whose blobs may be long, are dropped one by one. So 15 chunks at most are
-//     dead. Pushing leaves room for the copies; when something else has taken it, more stay: until
-//     pushes copy their level, or all that is newer in their group or level has died as well.
+//     full, its elements become a chunk. Level 1 is a line that names up to 14 chunks. When it is
+//     full, its chunks become a group, which level 2 names, and so on: counting in base 14.
+//     Everything is addressed by its distance from the back, so only the word's count says where
+//     the front is.
+// (2) Pushing copies the header: one line. Every 7th push makes a chunk and copies level 1 as well;
+//     every 98th makes a group and copies level 2. Popping makes no node: the word counts one less.
+// (3) Parts before the front are dropped when a copy is made anyway, in the header's chunk and in
+//     level 1. Otherwise once in 98 pops the path to a dead group is copied. Chunks of strings,
+//     whose blobs may be long, are dropped one by one. So at most 15 chunks are dead. Pushing
+//     leaves room for the copies. If something else has taken that room, more stay: until pushes
+//     copy their level, or all that is newer in their group or level has died as well.
 //
-// Source: MOD §4. Differs: the paper's queue is two linked lists, of which pop turns one round when
-// the other is empty, and copies all of it: a million nodes in one failure-atomic section. Here the
-// longest section writes 2 lines for each level, of which a queue of 2^30 elements has 8.
+// Source: MOD §4. Differs: the paper's queue is two linked lists. When one is empty, pop reverses
+//         the other, and copies all of it: a million nodes in one failure-atomic section. Here the
+//         longest section writes 2 lines for each level, and a queue of 2^30 elements has 8 levels.
 #pragma once
 
 #include <holdfast/author/mod/store.hpp>
@@ -52,14 +51,14 @@ struct queue_header {
 };
 /// A level or a group.
 struct queue_node {
-    ref deeper;         // the next level, of older elements; 0: there is none. 0 in groups
+    ref deeper;         // the next level, of older elements; 0: no deeper level. 0 in groups
     std::uint32_t used; // of 'at'; queue_fan in groups
     ref at[queue_fan];  // oldest first; 0: dead
 };
 static_assert(sizeof(queue_header) == 8 && sizeof(queue_node) == 64);
 
 /// Contexts say which part of a queue a node is, and how many elements (the header) or chunks (a
-/// level with all that is deeper, a group) it holds at least.
+/// level with all deeper ones, a group) it holds at least.
 namespace queue_context {
 inline constexpr unsigned part_shift = 26;
 inline constexpr std::uint32_t holds_max = (1U << part_shift) - 1; // this many, or more
@@ -83,21 +82,21 @@ constexpr std::uint32_t queue_chunk_bytes(slot_form each, chunk_form header) noe
     constexpr std::uint32_t granule = granule_bytes;
     return std::max(granule, (header.capacity * each.bytes + granule - 1) / granule * granule);
 }
-/// How many chunks hold something alive.
+/// How many chunks hold live elements.
 constexpr std::uint32_t queue_chunks(std::uint32_t count, std::uint32_t in_header,
                                      std::uint32_t capacity) noexcept {
     return count <= in_header ? 0 : (count - in_header - 1) / capacity + 1;
 }
 
-/// How many refs a node has: what it says, as far as that can be.
+/// How many refs a node has: the number that it names, within what is possible.
 inline std::uint32_t queue_used(const queue_node& in) noexcept {
     return std::min(in.used, queue_fan);
 }
-/// The chunk that is 'back' before the newest one; 0 when there is none, in a damaged queue.
+/// The chunk that is 'back' before the newest one; 0 if it is missing, in a damaged queue.
 /// Requires: it is alive.
 inline ref queue_chunk(const std::byte* base, ref level, std::uint32_t back) noexcept {
     const auto* node = node_at<queue_node>(base, level);
-    std::uint32_t unit = 1; // chunks that a ref stands for
+    std::uint32_t unit = 1; // chunks per ref
     for (std::uint32_t number = 1; back >= queue_used(*node) * unit; ++number) {
         if (number == queue_levels_max) return 0;
         back -= queue_used(*node) * unit;
@@ -112,7 +111,7 @@ inline ref queue_chunk(const std::byte* base, ref level, std::uint32_t back) noe
     }
     return found;
 }
-/// Level 1 with a chunk more. alive: how many chunks were. 0: no room, nothing is changed.
+/// Level 1 with one more chunk. alive: how many chunks were. 0: no room, nothing is changed.
 ref queue_append(shadow& to, ref level, ref chunk, std::uint32_t alive);
 /// The header, or a copy, when the chunk that is 'back' before the newest has died: without the
 /// groups (of this height or more) that died with it. 0: no room, nothing is changed.
@@ -139,7 +138,7 @@ public:
         to.at<queue_header>(own)->used = used + 1;
         return counted{own, old.count + 1}.word();
     }
-    /// Requires: count != 0. tidy: gives back what died, which takes new nodes.
+    /// Requires: count != 0. tidy: gives dead parts back, which takes new nodes.
     static std::uint64_t pop(shadow& to, std::uint64_t word, bool tidy = true) {
         const counted old = counted::of(word);
         assert(old.count != 0);
@@ -210,8 +209,8 @@ public:
 
     template <class Self, class Ops> class reads : public sequence_reads<Self, Ops> {
     public:
-        /// The oldest element: a copy, or a std::string_view of one that is valid as long as what
-        /// this is called on lives and is not changed. Requires: !empty().
+        /// The oldest element: a copy, or a std::string_view that is valid as long as this object
+        /// lives and is not changed. Requires: !empty().
         auto front() const noexcept { return Ops::next(this->self().base(), this->self().word()); }
         /// The same of the newest one.
         auto back() const noexcept { return Ops::newest(this->self().base(), this->self().word()); }
@@ -228,11 +227,11 @@ private:
     static constexpr chunk_form form = chunk_form_of(kept::form, sizeof(queue_header));
     static constexpr std::size_t chunk_bytes = queue_chunk_bytes(kept::form, form);
 
-    /// Elements in a header: what it says, as far as that can be.
+    /// Elements in a header: the number that it names, within what is possible.
     static std::uint32_t used_in(const std::byte* base, ref header) noexcept {
         return std::min(node_at<queue_header>(base, header)->used, form.capacity);
     }
-    /// Fails an update of a queue whose header says what cannot be.
+    /// Fails an update of a queue whose header is damaged.
     static bool damaged(shadow& to, counted of) noexcept {
         const auto* header = node_at<queue_header>(to.base(), of.node);
         const bool sound = header->used - 1U < form.capacity;
@@ -249,7 +248,7 @@ private:
         return counted{made, 1}.word();
     }
     static std::uint64_t pushed_when_full(shadow& to, counted old, view value) {
-        // All that can fail comes first: a batch that failed still reads as it did.
+        // Steps that can fail come first: a batch that failed still reads as before.
         alignas(granule_bytes) std::byte last[kept::form.bytes + 1];
         const ref chunk = to.make(queue_chunk_bytes(kept::form, form));
         if (chunk == 0 || old.count == queue_count_max || !kept::write(to, last, value)) {
@@ -274,14 +273,14 @@ private:
 
 } // namespace detail
 
-/// A named queue in a pool: a handle, cheap to copy, that lives no longer than the pool is open.
+/// A named queue in a pool: a handle, cheap to copy. It must not outlive the open pool.
 ///
-/// A batch, which update() gives to its function, has push, pop, clear and all that reads; what it
-/// changes is committed together. A version, which snapshot() returns, is a value: push, pop and
-/// clear return another version and leave this one as it is, at no ordering point; it has all that
-/// reads.
+/// update() gives its function a batch, which has push, pop, clear and the reading functions; its
+/// changes are committed together. snapshot() returns a version: a value with the reading
+/// functions. Its push, pop and clear return another version and leave this one as it is, at no
+/// ordering point.
 ///
-/// Threads:  one that reads through handles, or any number while none writes. Writers wait for each
+/// Threads:  any number may read through handles while no thread writes. Writers wait for each
 ///           other. snapshot() at any time.
 template <element T> class queue : public detail::sequence<queue<T>, detail::queue_of<T>> {
     using common = detail::sequence<queue, detail::queue_of<T>>;
@@ -290,20 +289,20 @@ public:
     using typename common::batch;
     using typename common::iterator;
     using typename common::version;
-    /// How elements are given and read: a const reference, or a std::string_view.
+    /// The type by which elements are given and read: a const reference, or a std::string_view.
     using typename common::view;
 
-    /// result<queue> open(const pool& in, const place& at): the queue of this name, made when it is
-    /// missing.
+    /// result<queue> open(const pool& in, const place& at): the queue of this name; created if it
+    /// is missing.
     ///
-    /// Ordering: 0 points; when it is made 4 at most.
+    /// Ordering: 0 points; at most 4 to create it.
     /// Errors:   wrong_layout (another structure, or elements of another size), pool_full,
     ///           limit_reached, bad_argument.
     using common::open;
 
     /// status push(view value): adds an element.
     ///
-    /// Cost:     one line; every 7th time two more, every 98th two more still (of elements of 8
+    /// Cost:     one line; every 7th time two more, every 98th two more still (for elements of 8
     ///           bytes).
     /// Ordering: 1 point, 2 with durability::on_return.
     /// Crash:    the queue before the call or after it, never between.
@@ -312,11 +311,11 @@ public:
     using common::push;
     /// result<T> pop(): removes the oldest element and returns it.
     ///
-    /// Cost:     no new node, most times; once in 98 times a path to dead ones.
+    /// Cost:     mostly no new node; once in 98 times a path to dead ones.
     /// Errors:   not_found: the queue is empty. The queue is unchanged.
     /// Otherwise as push.
     using common::pop;
-    /// status clear(): erases all. Cost: O(1) new nodes. Otherwise as push.
+    /// status clear(): erases all elements. Cost: O(1) new nodes. Otherwise as push.
     using common::clear;
 
     /// status update(change): several updates as one, by change(batch&).
@@ -325,22 +324,22 @@ public:
     /// Crash:    all of them or none.
     /// Errors:   pool_full; the queue is unchanged.
     using common::update;
-    /// version snapshot() const: the queue as it is now, kept. Cost: O(1). Ordering: 0. Threads:
+    /// version snapshot() const: the queue's current version. Cost: O(1). Ordering: 0. Threads:
     /// any; it never waits.
     using common::snapshot;
-    /// status commit(const version& next): makes 'next' the queue, if what it was derived from is
-    /// still current.
+    /// status commit(const version& next): makes 'next' the queue, if the version that it was
+    /// derived from is still current.
     ///
     /// Ordering: 1 point, 2 with durability::on_return.
     /// Crash:    the queue before the call or after it.
     /// Errors:   conflict (another commit came first), pool_full; the queue is unchanged.
     using common::commit;
-    /// void refresh() const: in a process that reads beside a writer (open_options::shared) reads
-    /// see the queue of now from here on, and what was read before is invalid. Elsewhere it does
-    /// nothing.
+    /// void refresh() const: for a process that reads beside a writer (open_options::shared). From
+    /// here on reads see the current queue, and what was read before is invalid. In other processes
+    /// it does nothing.
     using common::refresh;
-    /// durability when_durable() const, void set_durability(durability): by_next_section to begin
-    /// with.
+    /// durability when_durable() const, void set_durability(durability): by_next_section is the
+    /// default.
     using common::set_durability;
     using common::when_durable;
 
@@ -349,15 +348,16 @@ public:
     using common::its_root;
     using common::word;
 
-    /// std::size_t size() const, bool empty() const. Cost: O(1). Ordering: 0, as all that reads.
+    /// std::size_t size() const, bool empty() const. Cost: O(1). Ordering: 0, as of all reading
+    /// functions.
     using common::empty;
     using common::size;
-    /// The oldest element and the newest one: a copy, or a std::string_view of one that is valid
-    /// until the next update. Cost: O(1), of front O(log n). Requires: not empty.
+    /// The oldest element and the newest one: a copy, or a std::string_view that is valid until the
+    /// next update. Cost: O(1); front O(log n). Requires: not empty.
     using common::back;
     using common::front;
-    /// iterator begin() const, end() const: all elements in the order in which they would be
-    /// popped. Cost: a step is O(1).
+    /// iterator begin() const, end() const: all elements in the order in which pop would return
+    /// them. Cost: a step is O(1).
     using common::begin;
     using common::end;
 

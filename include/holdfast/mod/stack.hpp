@@ -9,13 +9,13 @@
 //   todo->update([](auto& batch) { batch.push(1); batch.push(2); });
 //
 // (1) word ── chunk ── chunk ── … A chunk is a line: the ref of the chunk below, and as many
-//     elements as fit, oldest first: 7 of 8 bytes. Elements that leave no room for a second one
-//     have chunks of their own size. All chunks but the top one are full, so that the word's count
-//     says how many elements that holds.
+//     elements as fit, oldest first: 7 of 8 bytes. An element that leaves no room for a second one
+//     has a chunk of its own size. All chunks except the top one are full, so the word's count says
+//     how many elements the top one holds.
 // (2) Pushing copies the top chunk, one line, or puts a new one above it. Popping makes no node:
-//     the word counts one less. What the chunk has above that count is nobody's.
-// (3) A string's slot names a blob, which has to be given up when the string is popped: then the
-//     top chunk is copied for that, too.
+//     the word counts one less. Chunk contents above that count belong to nobody.
+// (3) A string's slot names a blob. Popping a string gives its blob up, and copies the top chunk
+//     for that, too.
 //
 // Source: MOD §4 (linked lists). Differs: 9.1 bytes for an element of 8, not a node for each.
 #pragma once
@@ -110,8 +110,8 @@ public:
 
     template <class Self, class Ops> class reads : public sequence_reads<Self, Ops> {
     public:
-        /// The newest element: a copy, or a std::string_view of one that is valid as long as what
-        /// this is called on lives and is not changed. Requires: !empty().
+        /// The newest element: a copy, or a std::string_view that is valid as long as this object
+        /// lives and is not changed. Requires: !empty().
         auto top() const noexcept { return Ops::next(this->self().base(), this->self().word()); }
     };
 
@@ -136,14 +136,14 @@ private:
 
 } // namespace detail
 
-/// A named stack in a pool: a handle, cheap to copy, that lives no longer than the pool is open.
+/// A named stack in a pool: a handle, cheap to copy. It must not outlive the open pool.
 ///
-/// A batch, which update() gives to its function, has push, pop, clear and all that reads; what it
-/// changes is committed together. A version, which snapshot() returns, is a value: push, pop and
-/// clear return another version and leave this one as it is, at no ordering point; it has all that
-/// reads.
+/// update() gives its function a batch, which has push, pop, clear and the reading functions; its
+/// changes are committed together. snapshot() returns a version: a value with the reading
+/// functions. Its push, pop and clear return another version and leave this one as it is, at no
+/// ordering point.
 ///
-/// Threads:  one that reads through handles, or any number while none writes. Writers wait for each
+/// Threads:  any number may read through handles while no thread writes. Writers wait for each
 ///           other. snapshot() at any time.
 template <element T> class stack : public detail::sequence<stack<T>, detail::stack_of<T>> {
     using common = detail::sequence<stack, detail::stack_of<T>>;
@@ -152,13 +152,13 @@ public:
     using typename common::batch;
     using typename common::iterator;
     using typename common::version;
-    /// How elements are given and read: a const reference, or a std::string_view.
+    /// The type by which elements are given and read: a const reference, or a std::string_view.
     using typename common::view;
 
-    /// result<stack> open(const pool& in, const place& at): the stack of this name, made when it is
-    /// missing.
+    /// result<stack> open(const pool& in, const place& at): the stack of this name; created if it
+    /// is missing.
     ///
-    /// Ordering: 0 points; when it is made 4 at most.
+    /// Ordering: 0 points; at most 4 to create it.
     /// Errors:   wrong_layout (another structure, or elements of another size), pool_full,
     ///           limit_reached, bad_argument.
     using common::open;
@@ -173,12 +173,12 @@ public:
     using common::push;
     /// result<T> pop(): removes the newest element and returns it.
     ///
-    /// Cost:     no new node; of strings one line.
-    /// Errors:   not_found: the stack is empty; pool_full: a stack of strings, when no line is left
-    ///           to give the string back with.
+    /// Cost:     no new node; for strings one line.
+    /// Errors:   not_found: the stack is empty; pool_full: no line is left to give a string back
+    ///           with.
     /// Otherwise as push.
     using common::pop;
-    /// status clear(): erases all. Cost: O(1) new nodes. Otherwise as push.
+    /// status clear(): erases all elements. Cost: O(1) new nodes. Otherwise as push.
     using common::clear;
 
     /// status update(change): several updates as one, by change(batch&).
@@ -187,22 +187,22 @@ public:
     /// Crash:    all of them or none.
     /// Errors:   pool_full; the stack is unchanged.
     using common::update;
-    /// version snapshot() const: the stack as it is now, kept. Cost: O(1). Ordering: 0. Threads:
+    /// version snapshot() const: the stack's current version. Cost: O(1). Ordering: 0. Threads:
     /// any; it never waits.
     using common::snapshot;
-    /// status commit(const version& next): makes 'next' the stack, if what it was derived from is
-    /// still current.
+    /// status commit(const version& next): makes 'next' the stack, if the version that it was
+    /// derived from is still current.
     ///
     /// Ordering: 1 point, 2 with durability::on_return.
     /// Crash:    the stack before the call or after it.
     /// Errors:   conflict (another commit came first), pool_full; the stack is unchanged.
     using common::commit;
-    /// void refresh() const: in a process that reads beside a writer (open_options::shared) reads
-    /// see the stack of now from here on, and what was read before is invalid. Elsewhere it does
-    /// nothing.
+    /// void refresh() const: for a process that reads beside a writer (open_options::shared). From
+    /// here on reads see the current stack, and what was read before is invalid. In other processes
+    /// it does nothing.
     using common::refresh;
-    /// durability when_durable() const, void set_durability(durability): by_next_section to begin
-    /// with.
+    /// durability when_durable() const, void set_durability(durability): by_next_section is the
+    /// default.
     using common::set_durability;
     using common::when_durable;
 
@@ -211,15 +211,16 @@ public:
     using common::its_root;
     using common::word;
 
-    /// std::size_t size() const, bool empty() const. Cost: O(1). Ordering: 0, as all that reads.
+    /// std::size_t size() const, bool empty() const. Cost: O(1). Ordering: 0, as of all reading
+    /// functions.
     using common::empty;
     using common::size;
-    /// The newest element: a copy, or a std::string_view of one that is valid until the next
-    /// update. Cost: O(1).
+    /// The newest element: a copy, or a std::string_view that is valid until the next update. Cost:
+    /// O(1).
     /// Requires: not empty.
     using common::top;
-    /// iterator begin() const, end() const: all elements in the order in which they would be
-    /// popped. Cost: a step is O(1).
+    /// iterator begin() const, end() const: all elements in the order in which pop would return
+    /// them. Cost: a step is O(1).
     using common::begin;
     using common::end;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Several structures of one pool changed in one section:
+// Changes several structures of one pool in one section:
 //
 //     auto done = mod::update(std::tie(cars, customers), [&](auto& cars, auto& customers) {
 //         if (!cars.contains(wanted)) return false;      // nothing is changed
@@ -20,12 +20,12 @@
 
 namespace hf::mod {
 
-/// Runs 'change' on a batch of each structure; commits what they changed together, or nothing when
-/// it returns false. Writers of any of them wait.
+/// Runs 'change' on a batch of each structure, then commits the changes together; nothing if it
+/// returns false. Writers of these structures wait.
 ///
 /// Requires: structures of one store, none twice.
 /// Ordering: members of one family: 1 point, 2 with durability::on_return; unrelated ones: 2.
-/// Crash:    all of it or nothing.
+/// Crash:    all of the changes or none.
 /// Errors:   pool_full; nothing is changed.
 template <class... Structures, class Change>
 status update(std::tuple<Structures&...> of, Change&& change) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// mod::vector: a durable sequence with fast access by index, whose every update is one
-// failure-atomic section with one ordering point.              Source: MOD §4.1-4.3.
+// mod::vector: a durable sequence with fast access by index. Every update is one failure-atomic
+// section with one ordering point.                             Source: MOD §4.1-4.3.
 //
 //     auto prices = *hf::mod::vector<double>::open(pool, {"prices"});
 //     prices.push_back(9.75);                          // durable when the next update returns
@@ -9,13 +9,13 @@
 //     for (double price : prices) …                    // random access iterators
 //     prices.update([](auto& batch) { batch.swap(3, 7); batch.pop_back(); });     // one commit
 //     auto then = prices.snapshot();                   // stays as it is, readable beside writers
-//     auto twice = then.take(100).append(then);        // pure: a version that only we know
-//     auto status = prices.commit(twice);              // conflict, if somebody was faster
+//     auto twice = then.take(100).append(then);        // pure: a version that nobody else sees
+//     auto status = prices.commit(twice);              // conflict, if another commit came first
 //
 // Elements are trivially copyable (up to 64 KiB, aligned to 16 at most) or std::string. Strings are
-// given and read as std::string_view. A vector has at most 2^32 - 1 elements. References, and
-// iterators, are valid until the handle's next update, from a version as long as it lives. An index
-// that is no element's is refused by updates of handles, and ends the program elsewhere.
+// given and read as std::string_view. A vector has at most 2^32 - 1 elements. References and
+// iterators are valid until the handle's next update; those of a version, as long as it lives.
+// Updates of handles refuse an index out of range; elsewhere it ends the program.
 //
 // Nodes and their costs: src/mod/rrb.hpp.
 #pragma once
@@ -47,7 +47,7 @@ extern const kind vector_kind;
 [[noreturn]] void no_such_element(std::size_t index, std::size_t size) noexcept;
 status refuse_index(std::size_t index, std::size_t size);
 
-/// How vectors of T lie in nodes.
+/// The layout of vectors of T in nodes.
 template <element T> struct vector_layout {
     static constexpr rrb::leaf_form leaf = rrb::leaf_form::of(slot<T>::form);
     using view = typename slot<T>::view;
@@ -138,7 +138,8 @@ private:
     std::uint32_t first_ = 0, last_ = 0; // elements of the leaf that at_ points into
 };
 
-/// What can be read of a vector: of the current version through a handle, of a version, of a batch.
+/// The reading functions of a vector: of the current version through a handle, of a version, of a
+/// batch.
 template <class Self, element T> class vector_reading {
     using layout = vector_layout<T>;
 
@@ -163,7 +164,7 @@ public:
         return slot<T>::read(
             base, rrb::element_at<layout::leaf>(base, word, static_cast<std::uint32_t>(index)));
     }
-    /// The element, or nothing when there is none of this index.
+    /// The element; nothing if the index is out of range.
     found at(size_type index) const noexcept {
         if (index >= size()) return {};
         if constexpr (std::is_reference_v<view>) return &(*this)[index];
@@ -184,7 +185,7 @@ private:
 
 template <element T> class vector_version;
 
-/// The vector's updates. An index that is no element's ends the program.
+/// The vector's updates. An index out of range ends the program.
 template <element T>
 class vector_batch : public batch_base, public vector_reading<vector_batch<T>, T> {
     using layout = vector_layout<T>;
@@ -209,7 +210,7 @@ public:
     }
     void swap(size_type i, size_type j) {
         if (!has(i) || !has(j) || i == j) return;
-        // Slots change places; what they name stays.
+        // The slots change places; what they name stays.
         std::byte first[bytes], second[bytes];
         std::memcpy(first, place(i), bytes);
         std::memcpy(second, place(j), bytes);
@@ -220,20 +221,20 @@ public:
         const written slot(*work_, value);
         if (slot) word_ = edit_.extend(word_, slot.bytes(), 1);
     }
-    /// Cost: for trivially copyable elements none but the commit's, most times.
+    /// Cost: for trivially copyable elements mostly only the commit's.
     void pop_back() {
         if (has(0)) word_ = edit_.take(word_, number(this->size() - 1));
     }
-    /// Keeps the first 'count' elements, or all when there are no more.
+    /// Keeps the first 'count' elements, or all if there are fewer.
     void take(size_type count) { slice(0, count); }
-    /// Leaves the first 'count' elements out.
+    /// Removes the first 'count' elements.
     void drop(size_type count) { slice(count, this->size()); }
-    /// Keeps the elements from 'first' to before 'last', as far as there are such.
+    /// Keeps the elements from 'first' to before 'last', as far as they exist.
     void slice(size_type first, size_type last) {
         last = std::min(last, this->size());
         word_ = edit_.slice(word_, number(std::min(first, last)), number(last));
     }
-    /// Before the element at 'index', or behind the last one.
+    /// Inserts before the element at 'index', or behind the last one.
     void insert(size_type index, view value) {
         if (index != this->size() && !has(index)) return;
         const written slot(*work_, value);
@@ -263,7 +264,7 @@ public:
 private:
     friend class vector_version<T>;
     static constexpr std::size_t bytes = layout::leaf.element_bytes;
-    /// An element as it lies in a slot; with its blob, when it has one.
+    /// An element as it lies in a slot, with its blob if it has one.
     class written {
     public:
         written(shadow& to, view value) : done_(slot<T>::write(to, bytes_, value)) {}
@@ -281,7 +282,7 @@ private:
     const std::byte* place(size_type index) const noexcept {
         return rrb::element_at<layout::leaf>(this->base(), word_, number(index));
     }
-    /// Whether there is such an element. One may be missing once the pool is full, only.
+    /// Whether there is such an element. It may be missing only after the pool was full.
     bool has(size_type index) const noexcept {
         if (this->failed()) return false;
         if (index >= this->size()) no_such_element(index, this->size());
@@ -303,7 +304,7 @@ private:
         }
         word_ = edit_.extend(word_, slots, n);
     }
-    /// Another tree of this store, shared.
+    /// Appends another tree of this store, which stays shared.
     void append_tree(std::uint64_t other) { word_ = edit_.append(word_, other); }
 
     rrb::editor edit_;
@@ -343,11 +344,11 @@ public:
     [[nodiscard]] vector_version erase(size_type first, size_type last) const {
         return this->update([&](batch& to) { to.erase(first, last); });
     }
-    /// This one's elements, then the other's.
+    /// This version's elements, then the other's.
     ///
-    /// Cost:   O(log16 n) when 'other' is this version, or another vector's current one in the
-    ///         same pool: then both share nodes, and the commit reports a conflict when that is
-    ///         no longer current. Else O(other.size()): its elements are copied.
+    /// Cost:   O(log16 n) when 'other' is this version, or another vector's current one in the same
+    ///         pool: then both share nodes, and the commit reports a conflict if 'other' is no
+    ///         longer current. Else O(other.size()): copies its elements.
     [[nodiscard]] vector_version append(const vector_version& other) const {
         if (other.empty()) return *this;
         const bool self = other.its_root() == this->its_root() && other.word() == this->word();
@@ -367,14 +368,14 @@ public:
 
 } // namespace detail
 
-/// A named vector in a pool: a handle, cheap to copy, that lives no longer than the pool is open.
+/// A named vector in a pool: a handle, cheap to copy. It must not outlive the open pool.
 ///
-/// A batch, which update() gives to its function, has the updates and all that reads; what it
-/// changes is committed together. A version, which snapshot() returns, is a value: it has the same
-/// updates, which return another version and leave this one as it is, at no ordering point, and all
-/// that reads. In both an index that is no element's ends the program.
+/// update() gives its function a batch, which has the updates and the reading functions; its
+/// changes are committed together. snapshot() returns a version: a value with the same functions.
+/// Its updates return another version and leave this one as it is, at no ordering point. In both,
+/// an index out of range ends the program.
 ///
-/// Threads: one that reads through handles, or any number while none writes. Writers wait for each
+/// Threads: any number may read through handles while no thread writes. Writers wait for each
 ///          other. snapshot() at any time.
 template <element T>
 class vector : public detail::handle<detail::vector_batch<T>, detail::vector_version<T>>,
@@ -390,9 +391,9 @@ public:
     using typename handle::version;
     using typename reading::iterator;
 
-    /// The vector of this name, made when it is missing.
+    /// The vector of this name; created if it is missing.
     ///
-    /// Ordering: 0 points; when it is made 4 at most.
+    /// Ordering: 0 points; at most 4 to create it.
     /// Errors:   wrong_layout (another structure, or elements of another size), pool_full,
     ///           limit_reached, bad_argument.
     static result<vector> open(const pool& in, const place& at) {
@@ -400,7 +401,7 @@ public:
                                                detail::slot_shape(detail::slot<T>::form));
     }
 
-    /// Gives an element another value.
+    /// Replaces an element.
     ///
     /// Cost:     O(log16 n): a leaf of about two lines, and a line per level above. Elements of 1,
     ///           2, 4 or 8 bytes: one line, unless somebody holds a version or nodes are shared.
@@ -418,12 +419,12 @@ public:
         to.set(index, value);
         return handle::finish(writing, to);
     }
-    /// Two elements change places.
+    /// Exchanges two elements.
     ///
-    /// Cost:     as set; elements of 1, 2, 4 or 8 bytes three lines, unless somebody holds a
-    ///           version, nodes are shared or another vector's elements change places just now.
-    /// Ordering: as set. In three lines 1 point, and durable on return; 2 when this thread's last
-    ///           update of the store is not.
+    /// Cost:     as set. Elements of 1, 2, 4 or 8 bytes: three lines, unless somebody holds a
+    ///           version, nodes are shared, or an exchange in another vector is in progress.
+    /// Ordering: as set. With three lines: 1 point, and durable on return; 2 if this thread's last
+    ///           update of the store is not durable yet.
     /// Otherwise as set. Differs from the paper: root::writing::exchange.
     status swap(size_type i, size_type j) {
         auto writing = this->root_->write();
@@ -435,24 +436,24 @@ public:
         to.swap(i, j);
         return handle::finish(writing, to);
     }
-    /// Cost and all else as set.
+    /// Adds an element behind the last one. Otherwise as set.
     status push_back(view value) {
         return update([&](batch& to) { to.push_back(value); });
     }
-    /// Cost: for trivially copyable elements one line, most times. Otherwise as set.
+    /// Removes the last element. Cost: for trivially copyable elements mostly one line. Otherwise
+    /// as set.
     status pop_back() {
         return change(0, [](batch& to) { to.pop_back(); });
     }
-    /// Keeps the first 'count' elements, or all when there are no more. Otherwise as set.
+    /// Keeps the first 'count' elements, or all if there are fewer. Otherwise as set.
     status take(size_type count) {
         return update([&](batch& to) { to.take(count); });
     }
-    /// Leaves the first 'count' elements out. Otherwise as set.
+    /// Removes the first 'count' elements. Otherwise as set.
     status drop(size_type count) {
         return update([&](batch& to) { to.drop(count); });
     }
-    /// Keeps the elements from 'first' to before 'last', as far as there are such. Otherwise as
-    /// set.
+    /// Keeps the elements from 'first' to before 'last', as far as they exist. Otherwise as set.
     status slice(size_type first, size_type last) {
         return update([&](batch& to) { to.slice(first, last); });
     }
@@ -463,13 +464,13 @@ public:
         return change(index == 0 ? no_element : index - 1,
                       [&](batch& to) { to.insert(index, value); });
     }
-    /// Erases one element. Cost as insert's. Otherwise as set.
+    /// Erases one element. Cost: as insert. Otherwise as set.
     status erase(size_type index) { return erase(index, index + 1); }
     /// Erases the elements from 'first' to before 'last'. Requires: first <= last.
     status erase(size_type first, size_type last) {
         return change(last == 0 ? no_element : last - 1, [&](batch& to) { to.erase(first, last); });
     }
-    /// Makes the range's elements the vector's, failure-atomically. Cost: O(size of both).
+    /// Replaces all elements by the range's, failure-atomically. Cost: O(size of both).
     template <std::ranges::input_range Range> status assign(Range&& range) {
         return update([&](batch& to) { to.assign(std::forward<Range>(range)); });
     }
@@ -495,25 +496,25 @@ public:
     template <class Change> status update(Change&& change) {
         return handle::update([&](batch& to) { (void)change(to); });
     }
-    /// status clear(): erases all. Cost: O(1) new nodes. Otherwise as set.
+    /// status clear(): erases all elements. Cost: O(1) new nodes. Otherwise as set.
     using handle::clear;
 
-    /// version snapshot() const: the vector as it is now, kept. Cost: O(1). Ordering: 0. Threads:
+    /// version snapshot() const: the vector's current version. Cost: O(1). Ordering: 0. Threads:
     /// any; it never waits.
     using handle::snapshot;
-    /// status commit(const version& next): makes 'next' the vector, if what it was derived from is
-    /// still current.
+    /// status commit(const version& next): makes 'next' the vector, if the version that it was
+    /// derived from is still current.
     ///
     /// Ordering: 1 point, 2 with durability::on_return.
     /// Crash:    the vector before the call or after it.
     /// Errors:   conflict (another commit came first), pool_full; the vector is unchanged.
     using handle::commit;
-    /// void refresh() const: in a process that reads beside a writer (open_options::shared) reads
-    /// see the vector of now from here on, and what was read before is invalid. Elsewhere it does
-    /// nothing.
+    /// void refresh() const: for a process that reads beside a writer (open_options::shared). From
+    /// here on reads see the current vector, and what was read before is invalid. In other
+    /// processes it does nothing.
     using handle::refresh;
-    /// durability when_durable() const, void set_durability(durability): by_next_section to begin
-    /// with.
+    /// durability when_durable() const, void set_durability(durability): by_next_section is the
+    /// default.
     using handle::set_durability;
     using handle::when_durable;
 
@@ -522,19 +523,20 @@ public:
     using handle::its_root;
     using handle::word;
 
-    /// std::size_t size() const, bool empty() const. Cost: O(1). Ordering: 0, as all that reads.
+    /// std::size_t size() const, bool empty() const. Cost: O(1). Ordering: 0, as of all reading
+    /// functions.
     using reading::empty;
     using reading::size;
     /// view operator[](index) const, front() const, back() const: the element. Cost: O(log16 n).
-    /// Requires: it is there.
+    /// Requires: the element exists.
     using reading::back;
     using reading::front;
     using reading::operator[];
-    /// at(index) const: const T*, or std::optional<std::string_view>; false when there is no
-    /// element of this index.
+    /// at(index) const: const T*, or std::optional<std::string_view>; false if the index is out of
+    /// range.
     using reading::at;
     /// iterator begin() const, end() const: random access. Cost: a step is O(1), but O(log16 n)
-    /// from leaf to leaf.
+    /// from one leaf to the next.
     using reading::begin;
     using reading::cbegin;
     using reading::cend;
@@ -542,13 +544,13 @@ public:
 
 private:
     static constexpr size_type no_element = ~size_type{0};
-    /// Whether an element is stored whole or not at all, so that a version's may be stored in
-    /// place.
+    /// Whether one store writes an element, so that it may be stored in place in the current
+    /// version.
     static constexpr bool one_store =
         !std::is_same_v<T, std::string> && sizeof(T) <= 8 && (sizeof(T) & (sizeof(T) - 1)) == 0;
     using handle::handle;
 
-    /// One update that wants this element to exist.
+    /// One update that requires this element to exist.
     template <class Change> status change(size_type wanted, Change&& once) {
         auto writing = this->root_->write();
         batch to(writing.work(), writing.word());

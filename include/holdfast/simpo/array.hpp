@@ -11,13 +11,13 @@
 
 namespace hf::simpo {
 
-/// `N` numbers, zero to begin with. An index is below N: one beyond changes nothing, and reads as
-/// zero.
+/// `N` numbers, zero to begin with. An index is below N. An index beyond changes nothing, and reads
+/// as zero.
 ///
-/// As a persistent class its members are called by a handle, hf::simpo::object: a function that
-/// returns nothing is deferred (defer<&array::set>, 0 ordering points) or called, the others are
-/// called (1 point; const ones without pending calls 0).
-/// Errors: none; crash, and durability, as object::defer and object::call say.
+/// Call the members by a handle, hf::simpo::object. A function that returns nothing is deferred
+/// (defer<&array::set>, 0 ordering points) or called; the others are called (1 point; const ones
+/// without pending calls 0).
+/// Errors: none. Crash and durability: see object::defer and object::call.
 template <class T, std::size_t N>
     requires stored<T, N> && std::is_arithmetic_v<T>
 class array {
@@ -26,7 +26,7 @@ class array {
 public:
     static constexpr class_name simpo_class{text.text(), 1};
 
-    /// Adds to each element; integers go round at their ends. Cost: O(N).
+    /// Adds to each element; integers wrap around. Cost: O(N).
     void increase_all(T by) noexcept {
         for (T& each : values_) each = static_cast<T>(sum_type(each) + sum_type(by));
     }
@@ -37,13 +37,13 @@ public:
         if (index < N) values_[index] = value;
     }
     T get(std::uint32_t index) const noexcept { return index < N ? values_[index] : T{}; }
-    /// A line each, to standard output.
+    /// Prints a line for each element to standard output.
     void print_all() const {
         for (const T each : values_) detail::print_line(each);
     }
 
 private:
-    // Of 64 bits where T is an integer: what goes beyond T's is cut off again.
+    // 64 bits if T is an integer; the bits beyond T's are cut off again.
     using sum_type = std::conditional_t<std::is_integral_v<T>, std::uint64_t, T>;
 
     std::array<T, N> values_{};

@@ -6,13 +6,13 @@
 //     auto total = me->call<&row::take>(17, 10);       // after a crash the same line answers the same,
 //     auto again = me->call<&row::take>(17, 10);       // and takes nothing a second time
 //
-// 'caller' is for who may have to repeat a call because its answer was lost: a client with numbers
-// of its own. 'retraced' is for a deterministic program that a crash ended, and that is run again
-// from its beginning.
+// 'caller' is for programs that may have to repeat a call because its answer was lost: a client
+// that numbers its calls. 'retraced' is for a deterministic program that runs again from its
+// beginning after a crash.
 //
-// (1) What is kept of a caller is part of the object, in its copies and in its log: no crash,
-//     checkpoint or truncation parts them.
-// (2) A call is made if its number is greater than the last one made of its caller.
+// (1) What the object keeps of a caller is part of the object, in its copies and in its log: no
+//     crash, checkpoint or truncation separates them.
+// (2) A call is made if its number is greater than that of the caller's last call that was made.
 #pragma once
 
 #include <holdfast/simpo.hpp>
@@ -29,7 +29,7 @@ namespace hf::simpo {
 
 namespace detail {
 
-/// Reads each byte of a P; no constant where one is none of its value's.
+/// Reads each byte of a P; not a constant expression if a byte is no part of its value (padding).
 template <class P> constexpr bool reads_all_bytes() {
     const auto bytes = std::bit_cast<std::array<std::byte, sizeof(P)>>(P{});
     bool zero = true;
@@ -41,7 +41,7 @@ concept constant_value = requires { typename std::bool_constant<(static_cast<voi
 template <class P>
 concept constant_bytes = requires { typename std::bool_constant<reads_all_bytes<P>()>; };
 
-/// Whether a P is known to have bytes that differ where its values do not.
+/// Whether a P is known to have bytes that may differ while its values do not.
 template <class P> constexpr bool is_padded() {
     if constexpr (std::has_unique_object_representations_v<P>) return false;
     else if constexpr (std::is_same_v<P, long double>) return true;
@@ -56,40 +56,42 @@ template <class... P> inline constexpr bool any_padded<packed<P...>> = (is_padde
 
 /// A handle on an object as one caller uses it. Copies are handles on the same one.
 ///
+/// Requires: the caller is not dismissed, and the object not destroyed.
 /// Threads:  one at a time for each identifier: its calls are logged in the order of their numbers.
 ///           Any number of identifiers at once.
-/// Requires: the caller is not dismissed, and the object not destroyed.
 /// Source:   SIMPO §3.1.2, 'potid', and §3.3.2. Differs: src/simpo/README.md.
 template <class T> class caller {
     template <auto F> using returns = typename detail::member_function<decltype(F)>::returns;
 
 public:
-    /// The caller `id` of the object, which learns of it now unless it knows it.
+    /// The caller `id` of the object. An object that does not know it learns of it now.
     ///
-    /// Ordering: 1 point if it is new, 0 else. Commits the group if it is new.
+    /// Ordering: 1 point if it is new, and commits the group; else 0.
     /// Crash:    the object knows it or does not; durable on return.
     /// Errors:   limit_reached (object_options::callers), bad_argument (0).
     static result<caller> of(object<T> on, std::uint64_t id) {
         if (status s = detail::add_caller(on.internals(), id); !s.ok()) return s;
         return caller(on, id);
     }
-    /// Forgets the caller and its results; there is room for another one. Nothing would tell a call
-    /// of it that comes again from a new one.
+    /// Forgets the caller and its results, which makes room for another one. If a call of this
+    /// caller comes again, it looks like the call of a new caller.
     ///
-    /// Ordering: 1 point. Crash: it is known or not; durable on return. Errors: not_found.
+    /// Ordering: 1 point.
+    /// Crash:    the object knows it or does not; durable on return.
+    /// Errors:   not_found.
     static status dismiss(object<T> on, std::uint64_t id) {
         return detail::dismiss(on.internals(), id);
     }
 
     /// The number of its last call that was made, which survives; 0 before the first. After a crash
-    /// the caller repeats what it called behind that. Commits the group. Errors: not_found: it was
+    /// the caller repeats its calls behind that one. Commits the group. Errors: not_found: it was
     /// dismissed.
     result<std::uint64_t> last() const { return detail::last_of(on_.internals(), id_); }
 
-    /// As object::defer, of its call `number`. It is not made where its number is not greater than
-    /// the last one's.
+    /// As object::defer, of its call `number`. The call is not made if its number is not greater
+    /// than that of the last one.
     ///
-    /// Crash:    lost, unless its group was committed since: its caller repeats all calls behind
+    /// Crash:    lost, unless its group has been committed: its caller repeats all calls behind
     ///           last().
     template <auto F, class... Args> void defer(std::uint64_t number, Args&&... args) {
         using traits = detail::member_function<decltype(F)>;
@@ -101,18 +103,19 @@ public:
         detail::defer_once(on_.internals(), detail::registered<T, F>::entry, {id_, number},
                            words.data());
     }
-    /// As object::call, of its call `number`: made now, or, if it was made before, answered as it
-    /// was then. A const F is logged, too. A `status` where F returns nothing, a result<R> else.
+    /// As object::call, of its call `number`. Makes the call now, or, if it was made before,
+    /// returns the answer that it had then. A const F is logged, too. Returns a `status` if F
+    /// returns nothing, else a result<R>.
     ///
     /// Requires: no argument has padding, or its bytes are the same each time: they are compared.
-    /// Ordering: 1 point; if it was made before, 1 where calls are pending, else 0.
-    /// Crash:    all of the group, this call and its kept result included, or nothing of it;
-    ///           durable on return.
-    /// Errors:   not_found: it was made, and its result is no longer among those that are kept
-    ///           (object_options::results), or it was a deferred one; or the caller was dismissed.
-    ///           bad_argument: it was made, and was a call of another function, or with other
-    ///           arguments; or its result is larger than object_options::result_bytes. Nothing is
-    ///           logged then.
+    /// Ordering: 1 point. If the call was made before: 1 if calls are pending, else 0.
+    /// Crash:    all of the group, this call and its kept result included, or none of it; durable
+    ///           on return.
+    /// Errors:   not_found: the call was made, and its result is no longer among those that are
+    ///           kept (object_options::results), or it was a deferred one; or the caller was
+    ///           dismissed. bad_argument: the call was made, and was a call of another function, or
+    ///           with other arguments; or its result is larger than object_options::result_bytes.
+    ///           Nothing is logged then.
     template <auto F, class... Args> auto call(std::uint64_t number, Args&&... args) {
         return call_in<F>(false, number, std::forward<Args>(args)...);
     }
@@ -158,20 +161,20 @@ private:
     std::uint64_t id_;
 };
 
-/// An object as one thread of a deterministic program uses it. The program is run again from its
-/// beginning after a crash: calls that survived are not made again, and answer what they answered;
-/// where they end it goes on.
+/// An object as one thread of a deterministic program uses it. After a crash the program runs again
+/// from its beginning. Calls that survived are not made again, and return their earlier answers.
+/// Behind the last of them the program goes on with new calls.
 ///
-/// Threads:  one. Each thread of the program has one of its own for each object, under the same
-///           identity each time.
-/// Requires: what a thread calls, and with which arguments, depends on its identity and the answers
-///           that it had from the objects, and nothing else. Where threads learn of each other
-///           through more than one object, an object is synced before another one tells of what was
-///           deferred there.
+/// Requires: what a thread calls, and with which arguments, depends on its identity and on answers
+///           from the objects, and on nothing else. If threads learn of each other through more
+///           than one object, sync an object before another one shows what was deferred there.
+/// Threads:  one. Each thread of the program has a handle of its own for each object, under the
+///           same identity each time.
 /// Source:   SIMPO §3.3.2, recovery of a deterministic application. Differs: src/simpo/README.md.
 template <class T> class retraced {
 public:
-    /// Of the thread `identity`, at its program's beginning. Ordering, errors: as caller::of.
+    /// The handle of the thread `identity`, at its program's beginning. Ordering, errors: as
+    /// caller::of.
     static result<retraced> of(object<T> on, std::uint64_t identity) {
         auto found = caller<T>::of(on, identity);
         if (!found) return found.error();
@@ -179,25 +182,24 @@ public:
         if (!last) return last.error();
         return retraced(*found, *last);
     }
-    /// The program has ended; its next run is not this one again. Ordering, errors: as
-    /// caller::dismiss.
+    /// Ends the program's run: the next run begins afresh. Ordering, errors: as caller::dismiss.
     static status end(object<T> on, std::uint64_t identity) {
         return caller<T>::dismiss(on, identity);
     }
 
-    /// As object::defer; nothing, if the call survived an earlier run.
+    /// As object::defer; does nothing if the call survived an earlier run.
     template <auto F, class... Args> void defer(Args&&... args) {
         if (++number_ > last_) by_.template defer<F>(number_, std::forward<Args>(args)...);
     }
-    /// As object::call; if it survived an earlier run, the answer that it had then.
+    /// As object::call; if the call survived an earlier run, returns the answer that it had then.
     ///
     /// Errors:   limit_reached: the object keeps no more results of one run
-    ///           (object_options::results); nothing is logged, and the thread cannot go on.
-    ///           bad_argument, not_found: as caller::call: the program is not deterministic.
+    ///           (object_options::results). Nothing is logged, and the thread cannot go on.
+    ///           bad_argument, not_found: as caller::call; the program is not deterministic.
     template <auto F, class... Args> auto call(Args&&... args) {
         return by_.template call_in<F>(true, ++number_, std::forward<Args>(args)...);
     }
-    /// Whether the next call is one that no earlier run has made.
+    /// Whether the next call is new: no earlier run has made it.
     bool caught_up() const noexcept { return number_ >= last_; }
 
 private:

@@ -11,12 +11,12 @@
 
 namespace hf::simpo {
 
-/// `N` vertices. A vertex is below N: one beyond has no edges and gets none.
+/// `N` vertices. A vertex is below N. A vertex beyond has no edges and gets none.
 ///
-/// As a persistent class its members are called by a handle, hf::simpo::object: a function that
-/// returns nothing is deferred (defer<&graph::join>, 0 ordering points) or called, the others are
-/// called (1 point; const ones without pending calls 0).
-/// Errors: none; crash, and durability, as object::defer and object::call say.
+/// Call the members by a handle, hf::simpo::object. A function that returns nothing is deferred
+/// (defer<&graph::join>, 0 ordering points) or called; the others are called (1 point; const ones
+/// without pending calls 0).
+/// Errors: none. Crash and durability: see object::defer and object::call.
 template <std::size_t N>
     requires stored<double, N>
 class graph {
@@ -24,15 +24,15 @@ class graph {
 
 public:
     static constexpr class_name simpo_class{text.text(), 1};
-    /// The weight of an edge that is not there.
+    /// The weight of a missing edge.
     static constexpr double none = std::numeric_limits<double>::infinity();
 
     /// No edges. Cost: O(N * N).
     graph() noexcept {
         for (auto& row : weights_) row.fill(none);
     }
-    /// One edge: makes it or gives it another weight, takes it away, looks whether it is there,
-    /// reads its weight. Cost: O(1).
+    /// One edge: join makes it or gives it another weight, the next ones take it away, look whether
+    /// it is there, and read its weight. Cost: O(1).
     void join(std::uint32_t from, std::uint32_t to, double weight) noexcept {
         if (from < N && to < N) weights_[from][to] = weight;
     }
@@ -43,13 +43,13 @@ public:
     double weight(std::uint32_t from, std::uint32_t to) const noexcept {
         return from < N && to < N ? weights_[from][to] : none;
     }
-    /// A step of Floyd and Warshall: between all vertices, a way by `middle` that is shorter
-    /// replaces the edge. After those by every vertex, weights are lengths of the shortest ways.
-    /// Cost: O(N * N).
+    /// A step of Floyd and Warshall: between all vertices, a shorter way by `middle` replaces the
+    /// edge. After a step for every vertex, weights are the lengths of the shortest ways. Cost: O(N
+    /// * N).
     void shorten_by(std::uint32_t middle) noexcept { shorten_rows_by(middle, 0, N); }
     /// The same for the edges that leave vertices `first` to `end` - 1. Calls for other vertices
-    /// may be made beside it (defer_beside, with a barrier before the next `middle`) unless a way
-    /// round is shorter than zero. Cost: O(N) for each of them.
+    /// may run beside it (defer_beside, with a barrier before the next `middle`) unless a round
+    /// trip is shorter than zero. Cost: O(N) for each of them.
     void shorten_rows_by(std::uint32_t middle, std::uint32_t first, std::uint32_t end) noexcept {
         if (middle >= N) return;
         const auto& by = weights_[middle];

@@ -14,10 +14,10 @@ namespace hf::simpo {
 
 /// Up to `N` values, the greatest first.
 ///
-/// As a persistent class its members are called by a handle, hf::simpo::object: a function that
-/// returns nothing is deferred (defer<&heap::enheap>, 0 ordering points) or called, the others are
-/// called (1 point; const ones without pending calls 0).
-/// Errors: none; crash, and durability, as object::defer and object::call say.
+/// Call the members by a handle, hf::simpo::object. A function that returns nothing is deferred
+/// (defer<&heap::enheap>, 0 ordering points) or called; the others are called (1 point; const ones
+/// without pending calls 0).
+/// Errors: none. Crash and durability: see object::defer and object::call.
 template <class T, std::size_t N>
     requires stored<T, N>
 class heap {
@@ -33,7 +33,7 @@ public:
         ++count_;
         std::push_heap(values_.begin(), values_.begin() + count_);
     }
-    /// The greatest value, which is taken; nothing from an empty heap. Cost: O(log n).
+    /// Removes the greatest value and returns it; nothing from an empty heap. Cost: O(log n).
     std::optional<T> deheap() noexcept {
         if (count_ == 0) return std::nullopt;
         std::pop_heap(values_.begin(), values_.begin() + count_);
@@ -42,7 +42,7 @@ public:
     }
     /// How many values there are. Cost: O(1).
     std::uint32_t count() const noexcept { return count_; }
-    /// A line each, to standard output, in the heap's order.
+    /// Prints a line for each value to standard output, in the heap's order.
     void print_all() const {
         for (std::uint32_t i = 0; i < count_; ++i) detail::print_line(values_[i]);
     }

@@ -13,10 +13,10 @@ namespace hf::simpo {
 
 /// Up to `N` values, the oldest first.
 ///
-/// As a persistent class its members are called by a handle, hf::simpo::object: a function that
-/// returns nothing is deferred (defer<&queue::enqueue>, 0 ordering points) or called, the others
-/// are called (1 point; const ones without pending calls 0).
-/// Errors: none; crash, and durability, as object::defer and object::call say.
+/// Call the members by a handle, hf::simpo::object. A function that returns nothing is deferred
+/// (defer<&queue::enqueue>, 0 ordering points) or called; the others are called (1 point; const
+/// ones without pending calls 0).
+/// Errors: none. Crash and durability: see object::defer and object::call.
 template <class T, std::size_t N>
     requires stored<T, N>
 class queue {
@@ -27,7 +27,7 @@ public:
 
     /// Cost: O(1), as that of all members.
     void clear() noexcept { first_ = count_ = 0; }
-    /// A full queue stays as it is: a caller who must know asks is_full, or calls try_enqueue.
+    /// A full queue stays as it is: a caller that must know it asks is_full, or calls try_enqueue.
     void enqueue(T value) noexcept { (void)try_enqueue(value); }
     /// False: the queue is full.
     bool try_enqueue(T value) noexcept {
@@ -36,7 +36,7 @@ public:
         ++count_;
         return true;
     }
-    /// The oldest value, which is taken; nothing when there is none.
+    /// Removes the oldest value and returns it; nothing from an empty queue.
     std::optional<T> dequeue() noexcept {
         if (is_empty()) return std::nullopt;
         const T oldest = values_[first_];
@@ -44,7 +44,7 @@ public:
         --count_;
         return oldest;
     }
-    /// Whether there is no value, and no room; how many values there are.
+    /// Whether the queue is empty; whether it is full; how many values it has.
     bool is_empty() const noexcept { return count_ == 0; }
     bool is_full() const noexcept { return count_ == N; }
     std::uint32_t count() const noexcept { return count_; }

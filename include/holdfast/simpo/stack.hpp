@@ -13,10 +13,10 @@ namespace hf::simpo {
 
 /// Up to `N` values, the newest first.
 ///
-/// As a persistent class its members are called by a handle, hf::simpo::object: a function that
-/// returns nothing is deferred (defer<&stack::push>, 0 ordering points) or called, the others are
-/// called (1 point; const ones without pending calls 0).
-/// Errors: none; crash, and durability, as object::defer and object::call say.
+/// Call the members by a handle, hf::simpo::object. A function that returns nothing is deferred
+/// (defer<&stack::push>, 0 ordering points) or called; the others are called (1 point; const ones
+/// without pending calls 0).
+/// Errors: none. Crash and durability: see object::defer and object::call.
 template <class T, std::size_t N>
     requires stored<T, N>
 class stack {
@@ -31,13 +31,13 @@ public:
         values_[count_] = value;
         ++count_;
     }
-    /// The newest value, which is taken; nothing when there is none.
+    /// Removes the newest value and returns it; nothing from an empty stack.
     std::optional<T> pop() noexcept {
         if (count_ == 0) return std::nullopt;
         --count_;
         return values_[count_];
     }
-    /// The newest value, which stays.
+    /// The newest value, which stays; nothing from an empty stack.
     std::optional<T> peek() const noexcept {
         if (count_ == 0) return std::nullopt;
         return values_[count_ - 1];

@@ -6,10 +6,10 @@
 //     auto r = hf::simpo::object<row>::create(pool, "r7");    // no room: others go to files there
 //     auto old = hf::simpo::object<row>::find(pool, "r1");    // comes back
 //
-// (1) In a full pool what was used least recently makes room for what is made or used.
+// (1) In a full pool the objects used least recently make room for an object that is made or used.
 // (2) An object is in the pool or in one file of the folder, whole; no failure leaves it in
-//     neither. What its calls promise is the same.
-// (3) The folder is part of the pool: who copies or moves one does so with the other.
+//     neither. Its calls keep all of their promises.
+// (3) The folder is part of the pool: copy or move both together.
 #pragma once
 
 #include <holdfast/simpo.hpp>
@@ -20,17 +20,18 @@
 
 namespace hf::simpo {
 
-/// What makes the files of swapped-out objects smaller. Called by any threads, at once; outlives
-/// the pool.
+/// Makes the files of swapped-out objects smaller. Any threads call it, at once. It outlives the
+/// pool.
 class compression {
 public:
-    /// 1 to 15 bytes. It stands in each file, which only one of this name reads again.
+    /// 1 to 15 bytes. The name stands in each file; only a compression of this name reads the file
+    /// again.
     virtual const char* name() const noexcept = 0;
-    /// Packs all of 'from' into at most 'room' bytes. Returns how many; 0: it takes more, and is
-    /// kept as it is, as is what unpack() does not give back.
+    /// Packs all of 'from' into at most 'room' bytes, and returns how many. 0: it takes more. Such
+    /// data is stored unpacked, as is data that unpack() does not give back.
     virtual std::size_t pack(void* to, std::size_t room, const void* from,
                              std::size_t bytes) const noexcept = 0;
-    /// Whether 'from', whatever it is, was exactly 'bytes' packed.
+    /// Whether 'from' was exactly 'bytes' packed. 'from' may hold anything.
     virtual bool unpack(void* to, std::size_t bytes, const void* from,
                         std::size_t packed) const noexcept = 0;
 
@@ -39,23 +40,25 @@ protected:
 };
 
 struct swap_options {
-    /// Of files that are written from now on, as hf::simpo::zstd() (holdfast/simpo/zstd.hpp); null:
-    /// none. It also reads its own, so that a folder that has such files is given it again.
+    /// For files that are written from now on, as hf::simpo::zstd() (holdfast/simpo/zstd.hpp);
+    /// null: no compression. It also reads its own files, so a folder that has such files needs it
+    /// again.
     const compression* packing = nullptr;
 };
 
 /// From here on, while the pool is open, objects that were used least recently go to files in
-/// 'folder' where creating or using another one finds the pool full, and come back when they are
-/// used. The folder is made where it is missing, its parent must be there, and serves one pool.
-/// With a pool that is open read-only it says where swapped-out objects are found; nothing is
-/// written.
+/// 'folder' when creating or using another object finds the pool full. They come back when they are
+/// used. The folder serves one pool; it is made if it is missing, in a parent that exists. With a
+/// pool that is open read-only, nothing is written, and the folder shows where swapped-out objects
+/// are.
 ///
-/// An object comes back by `find`, and by any call of a handle. Where it cannot, `find` says why; a
-/// handle's calls return no errors: then the process ends with a message. So does one that finds no
-/// room for ten seconds, because calls of all other objects are in progress all the time.
+/// An object comes back by `find`, and by any call of a handle. If it cannot, `find` says why.
+/// Calls of a handle return no errors, so the process ends with a message. The process also ends
+/// when a call finds no room for ten seconds, because calls of all other objects are in progress
+/// all the time.
 ///
 /// Cost:     an object that goes is written to its file and synced, unless it has not changed since
-///           it came; 4 ordering points, and 1 where calls are pending. One that comes back is
+///           it came; 4 ordering points, and 1 if calls are pending. An object that comes back is
 ///           read; 4.
 /// Crash:    the object as it was, in the pool or in its file. A file of an earlier state may be
 ///           left over, until the next swap_to.
@@ -66,7 +69,7 @@ struct swap_options {
 /// Source:   SIMPO §3.4.3. Differs: src/simpo/README.md.
 status swap_to(pool& in, std::string folder, const swap_options& how = {});
 
-/// Lets this object go to its file now. One that is there already stays.
+/// Moves this object to its file now. An object that is there already stays there.
 ///
 /// Errors:   not_found; in_use: a call of it is in progress, or its calls come faster than they can
 ///           be made; bad_argument: no folder was given; permission: the pool is open read-only;

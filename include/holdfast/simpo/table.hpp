@@ -6,10 +6,10 @@
 //     hf::simpo::drop(pool, "old");                                       // its class is in no program any more
 //     auto r = hf::simpo::remake<row, row_1>(pool, "r", {}, [](const row_1& was) { return row{was}; });
 //
-// (1) An object that a program no longer finds, because it forgot the name or lost the class, is in
-//     the list.
-// (2) No failure leaves a block that the list has not: an open gives back what an object that was
-//     being made, dropped or remade had taken.
+// (1) The list has every object, also one that no program finds any more because the name is
+//     forgotten or the class is gone.
+// (2) No failure leaves a block that is missing from the list: the next open takes back the blocks
+//     of an object that was being made, dropped or remade.
 #pragma once
 
 #include <holdfast/simpo.hpp>
@@ -22,7 +22,7 @@
 
 namespace hf::simpo {
 
-/// What the table says of an object.
+/// What the table records of an object.
 struct object_info {
     std::string name, class_text;
     std::uint32_t class_version;
@@ -49,17 +49,16 @@ result<core*> remake(pool& in, std::string_view name, const class_shape& was,
                      void* context);
 } // namespace detail
 
-/// Makes another one of the object of this name: of another class, another version of it, another
-/// size, or with another log. It is convert(what it was), a `From`; it knows no callers yet. What
-/// is logged is committed before.
+/// Replaces the object of this name by another one: of another class or version, another size, or
+/// with another log. The new object is convert(what it was), a `From`; it knows no callers yet.
+/// Pending calls are committed before.
 ///
-/// Requires: nobody uses a handle on it any more. `From` is the class that the object has, under
-///           that class's name and version; where its program did not end with a clean close, with
-///           the functions that its log calls.
+/// Requires: nobody uses a handle on it any more. `From` is the class that the object has, with
+///           that class's name and version. If its program did not end with a clean close, `From`
+///           also has the functions that the object's log calls.
 /// Ordering: 4 points, and those of a checkpoint where calls are pending; durable on return.
-/// Crash:    the object as it was, or as it is now; of the memory of one or the other nothing is
-///           lost.
-/// Errors:   as find, and of create pool_full (there is room for both at a time), bad_argument,
+/// Crash:    the object as it was, or the new one; the memory of neither is lost.
+/// Errors:   as find; pool_full as create (there must be room for both at once), bad_argument,
 ///           permission.
 /// Source:   SIMPO §3.4.1, porealloc. Differs: src/simpo/README.md.
 template <class To, class From, class Convert>

@@ -2,9 +2,9 @@
 //
 // A binary search tree in an array, balanced when it is asked to, as a persistent class.  SIMPO Table 3
 //
-// (1) A link is a place in the array, 0 for none: an object lies elsewhere in every process.
-// (2) Every place but 0 is in the tree, or in the list of free ones, or was never used; lists go by
-//     'right'.
+// (1) A link is a place in the array, 0 for none: an object has another address in every process.
+// (2) Every place except 0 is in the tree, or in the list of free places, or was never used. The
+//     list is linked by 'right'.
 #pragma once
 
 #include <holdfast/author/simpo/class_text.hpp>
@@ -15,13 +15,13 @@
 
 namespace hf::simpo {
 
-/// Up to `N` values, each once; a NaN is in no tree. Its height is what the order of insertions
-/// makes it until `balance`.
+/// Up to `N` values, each once; a NaN is never added. The order of insertions decides the height,
+/// until `balance`.
 ///
-/// As a persistent class its members are called by a handle, hf::simpo::object: a function that
-/// returns nothing is deferred (defer<&tree::insert>, 0 ordering points) or called, the others are
-/// called (1 point; const ones without pending calls 0).
-/// Errors: none; crash, and durability, as object::defer and object::call say.
+/// Call the members by a handle, hf::simpo::object. A function that returns nothing is deferred
+/// (defer<&tree::insert>, 0 ordering points) or called; the others are called (1 point; const ones
+/// without pending calls 0).
+/// Errors: none. Crash and durability: see object::defer and object::call.
 template <class T, std::size_t N>
     requires stored<T, N>
 class tree {
@@ -30,8 +30,7 @@ class tree {
 public:
     static constexpr class_name simpo_class{text.text(), 1};
 
-    /// Adds a value. One that is there already is left; a full tree stays as it is. Cost:
-    /// O(height).
+    /// Adds a value. If it is there already, or the tree is full, nothing changes. Cost: O(height).
     void insert(T value) noexcept {
         if (detail::is_nan(value)) return;
         place* at = &root_;
@@ -47,7 +46,7 @@ public:
             ++count_;
         }
     }
-    /// Takes the value away, if it is there. Cost: O(height).
+    /// Removes the value, if it is there. Cost: O(height).
     void remove(T value) noexcept {
         if (detail::is_nan(value)) return;
         place* at = &root_;
@@ -70,8 +69,8 @@ public:
         free_ = gone;
         --count_;
     }
-    /// The least height that so many values can have, in O(count) and without memory. Source: Stout
-    /// and Warren 1986.
+    /// Gives the tree the least height for its number of values, in O(count) and without memory.
+    /// Source: Stout and Warren 1986.
     void balance() noexcept {
         nodes_[0].right = root_; // place 0 stands for the link to the root
         make_vine();
@@ -83,7 +82,7 @@ public:
     /// Whether the value is there: O(height). How many values there are: O(1).
     bool contains(T value) const noexcept { return depth_of(value) != 0; }
     std::uint32_t count() const noexcept { return count_; }
-    /// Nodes from the root to this value, both included; 0: it is not there. Cost: O(height).
+    /// Nodes from the root to this value, both included; 0 if it is not there. Cost: O(height).
     std::uint32_t depth_of(T value) const noexcept {
         if (detail::is_nan(value)) return 0;
         place at = root_;
@@ -102,7 +101,7 @@ private:
         T value{};
         place left = 0, right = 0;
     };
-    /// 0: the tree is full.
+    /// A free place; 0 if the tree is full.
     place take_free() noexcept {
         if (free_ != 0) {
             const place out = free_;
@@ -111,7 +110,7 @@ private:
         }
         return used_ == N ? 0 : ++used_;
     }
-    /// Every left link becomes a right one: a sorted list.
+    /// Turns every left link into a right one: the tree becomes a sorted list.
     void make_vine() noexcept {
         for (place tail = 0, rest = nodes_[0].right; rest != 0;) {
             const place left = nodes_[rest].left;
@@ -126,7 +125,7 @@ private:
             }
         }
     }
-    /// Turns every other one of the first 2 `times` nodes of the list left.
+    /// Rotates every other one of the list's first 2 `times` nodes to the left.
     void compress(place times) noexcept {
         for (place at = 0; times != 0; --times) {
             const place child = nodes_[at].right;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A persistent object as a process reads it that does not write it.  docs/guide/simpo.md
+// A persistent object as seen by a process that does not write it.  docs/guide/simpo.md
 //
 //     auto pool = hf::pool::open(path, {.layout = "rows/1", .engines = {hf::simpo::engine()},
 //                                       .read_only = true, .shared = true});
@@ -8,10 +8,10 @@
 //     std::printf("%ld\n", (*r)->sum());
 //     if (auto s = r->refresh(); !s.ok()) …                        // what was committed meanwhile
 //
-// (1) What it shows is a private copy of the object, as it was at one moment: all groups of calls
-//     that were committed by then, and nothing of any other.
-// (2) It holds nothing, stores nothing to the pool and waits for nobody: neither knows the writer
-//     of it, nor is anything left of a reader that dies.
+// (1) It shows a private copy of the object as of one moment: with all groups of calls that were
+//     committed by then, and nothing of any other group.
+// (2) It holds nothing, stores nothing to the pool and waits for nobody. The writer knows nothing
+//     of it, and a reader that dies leaves nothing behind.
 #pragma once
 
 #include <holdfast/simpo.hpp>
@@ -35,28 +35,28 @@ std::uint64_t instance_of(const seen& at) noexcept;
 
 } // namespace detail
 
-/// An object of a pool that is open with read_only: beside a writer with open_options::shared,
-/// where this process has it, too; or alone, as recovery would leave it.
+/// An object of a pool that is open with read_only: beside a writer, if both have
+/// open_options::shared; or alone, as recovery would leave it.
 ///
+/// Requires: call refresh() only while the pool is open. What was seen stays readable when it is
+///           closed.
 /// Threads:  one at a time; const functions by any.
-/// Requires: refresh() is called while the pool is open; what was seen stays when it is closed.
-/// Source:   SIMPO §3.4, objects that processes share. Differs: src/simpo/README.md.
 template <class T> class view {
     static_assert(persistent_class<T>, "a view shows an object of a persistent class (simpo.hpp)");
 
 public:
     /// The object of this name, with all that was committed when this was called. `F`: functions of
-    /// T that its log may call, where this program calls them nowhere else; recovery must know
-    /// those, and so must a view.
+    /// T that its log may call, if this program calls them nowhere else. Recovery must know those,
+    /// and a view must, too.
     ///
-    /// Cost:     the object and its log are copied, and the calls behind the last checkpoint made
-    ///           on the copy.
-    /// Errors:   not_found; wrong_layout: the object's class, its version or its size is another
-    ///           one; function_changed: its log calls a function that this program does not have,
-    ///           or has of another version; in_use: its writer made a checkpoint, or another
-    ///           object, during each of a thousand attempts, or this process is a child of the one
-    ///           that opened the pool; corrupt (as pool::open has it); bad_argument (the pool is
-    ///           open for writing: object<T>::call reads), missing_engine.
+    /// Cost:     copies the object and its log, and makes the calls behind the last checkpoint on
+    ///           the copy.
+    /// Errors:   not_found; wrong_layout: the object has another class, version or size;
+    ///           function_changed: its log calls a function that this program does not have, or has
+    ///           in another version; in_use: its writer made a checkpoint, or another object,
+    ///           during each of a thousand attempts, or this process is a child of the one that
+    ///           opened the pool; corrupt (as in pool::open); bad_argument (the pool is open for
+    ///           writing: read with object<T>::call), missing_engine.
     template <auto... F> static result<view> open(pool& in, std::string_view name) {
         ((void)detail::registered<T, F>::done, ...);
         auto found =
@@ -64,24 +64,24 @@ public:
         if (!found) return found.error();
         return view(std::move(*found));
     }
-    /// Shows all that is committed now. Where another object has taken the name, that one.
-    /// References to what it showed before end. Never goes back, but for what a next writer gives
-    /// up by recovery_policy::roll_back, or salvage.
+    /// Shows all that is committed now. If another object has taken the name, shows that one.
+    /// References to what it showed before become invalid. It never goes back, except to what a
+    /// next writer leaves after recovery_policy::roll_back, or salvage.
     ///
-    /// Cost:     without a checkpoint since, only calls committed since are read and made; else as
-    ///           open.
-    /// Errors:   as open; then it shows what it did.
+    /// Cost:     if there was no checkpoint since, reads and makes only the calls committed since;
+    ///           else as open.
+    /// Errors:   as open; then it still shows the old state.
     status refresh() { return detail::look_again(*at_); }
 
     const T& operator*() const noexcept {
         return *std::launder(static_cast<const T*>(detail::object_of(*at_)));
     }
     const T* operator->() const noexcept { return &**this; }
-    /// How far the object has come: lines of its log since it was made. Only ever grows, by
-    /// committed calls, and by the log's length where a writer was cut short; equal ones of one
-    /// object are equal states.
+    /// How far the object has come: lines of its log since it was made. It only grows, by committed
+    /// calls, and by the log's length if a writer was cut short. Equal versions of one object are
+    /// equal states.
     std::uint64_t version() const noexcept { return detail::version_of(*at_); }
-    /// Of this object alone: another one that is made under its name has another.
+    /// Identifies this object: another object that is made under its name has another number.
     std::uint64_t instance() const noexcept { return detail::instance_of(*at_); }
 
 private:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Zstandard for the files of swapped-out objects. Whoever includes this links libzstd; Holdfast
-// itself does not.
+// Zstandard for the files of swapped-out objects. A program that includes this links libzstd;
+// Holdfast itself does not.
 //
 //     static const hf::simpo::zstd packing(3);
 //     auto s = hf::simpo::swap_to(pool, "/ssd/objects", {.packing = &packing});

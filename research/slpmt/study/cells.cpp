@@ -31,7 +31,8 @@ private:
     std::uint64_t seed_;
 };
 
-/// Queue depth, banks and interleaving: what the paper leaves open, and what most depends on them.
+/// Queue depth, banks and interleaving, which the paper leaves open, and the cases that depend most
+/// on them.
 void add_memories(cell_list& to) {
     for (const char* workload : {"hashtable", "rbtree"})
         for (std::uint32_t queue : {8U, 16U, 32U, 64U})
@@ -46,7 +47,7 @@ void add_memories(cell_list& to) {
                     }
 }
 
-/// What is beyond the paper: slow memory of several shapes, caches that persist, several cores.
+/// Cases beyond the paper: slow memory of several shapes, caches that persist, several cores.
 void add_beyond(cell_list& to) {
     for (const char* workload : {"hashtable", "rbtree"})
         for (std::uint32_t write_ns : {600U, 1000U, 1500U, 2300U})

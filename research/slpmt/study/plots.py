@@ -18,7 +18,7 @@ def save(figure, out, name):
 
 
 def legend_below(axes, columns):
-    """Where it covers no bar."""
+    """A place where it covers no bar."""
     below = -0.16 if axes.get_xlabel() else -0.1
     axes.legend(fontsize="small", loc="upper center", bbox_to_anchor=(0.5, below), ncols=columns, frameon=False)
 

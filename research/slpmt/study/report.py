@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """SLPMT's study, simulated: runs it, prints the tables, writes slpmt.md, slpmt.figures.json, plots, and slpmt.json.
 
-All of them but slpmt.json follow from the seed: the same seed, the same bytes. slpmt.json, which scripts look at, begins
-with a summary and has two lines more than slpmt.figures.json: how long this run took, and how fast it was.
-Where a number is outside of its band, the experiment that explains it is printed beside it.
+All of them except slpmt.json follow from the seed: the same seed, the same bytes. slpmt.json, which
+scripts look at, begins with a summary and has two lines more than slpmt.figures.json: how long this
+run took, and how fast it was. If a number is outside of its band, the experiment that explains it
+is printed beside it.
 """
 import argparse
 import json
@@ -88,7 +89,7 @@ def bands(study):
 
 
 def explanations(study):
-    """What to look at where a band is missed: (part of the band's name, text)."""
+    """Explanations of a missed band: (part of the band's name, text)."""
     one = study.speedup
     lazy = [study.cell("8", "hashtable", t) for t in ("FG", "FG+LZ")]
     resized = [(c["queue_lines"], c["banks"], c["interleave_bytes"],
@@ -273,7 +274,8 @@ def summary(study, timing):
 
 
 def write_json(out, study, timing):
-    """What follows from the seed; and for scripts the same, with how long this run took, in a line for each key."""
+    """The results that follow from the seed; and for scripts the same, with the duration of this
+    run, in a line for each key."""
     for name, measured in (("slpmt.figures.json", {}), ("slpmt.json", timing)):
         told = {**summary(study, measured), "study": study.json}
         (out / name).write_text(json.dumps(told, indent=1, ensure_ascii=False) + "\n")

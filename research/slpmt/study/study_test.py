@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The study gives the same bytes whatever runs beside what, finds no violation, and its bands hold but
-for those that the report explains. What was measured of a run is in one file of the report's, in two lines."""
+"""The study gives the same bytes in any order and beside any other work, and finds no violation.
+Its bands hold except for those that the report explains. The duration of a run is in one file of
+the report's, in two lines."""
 import json
 import pathlib
 import subprocess

@@ -69,8 +69,8 @@ counted through_caches(const std::vector<memory_access>& stream) {
     return got;
 }
 
-/// Executes the accesses: add rax, [rdi + offset] and mov [rdi + offset], rax. (Of a load whose
-/// value nobody uses, valgrind knows nothing.)
+/// Executes the accesses: add rax, [rdi + offset] and mov [rdi + offset], rax. (valgrind does not
+/// count a load whose value nobody uses.)
 void execute(const std::vector<memory_access>& stream, bool prepare_only) {
     constexpr std::uint64_t arena_bytes = 64 << 20;
     std::string code;
@@ -84,7 +84,7 @@ void execute(const std::vector<memory_access>& stream, bool prepare_only) {
     const std::size_t begin = prepare_only ? code.size() - 1 : 0;
     void* const at =
         ::mmap(nullptr, code.size(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    // Sets of both cache models are told by lower bits of the address: a multiple of 4 MiB is as
+    // Lower bits of the address choose the sets of both cache models: a multiple of 4 MiB is as
     // good as 0.
     auto* const arena =
         static_cast<std::byte*>(::mmap(nullptr, arena_bytes + (4 << 20), PROT_READ | PROT_WRITE,

@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """The simulator's caches miss as often as valgrind's cachegrind says, on the same accesses, within 1 %.
 
-Cachegrind runs code that makes the accesses and nothing else. It puts them down to code of no known
-file; what else it puts down there, of loader and libraries, a run tells that prepares all and makes none. The second
-level is given what misses the first one, as cachegrind's own is: here as a first level of the second one's shape.
+Cachegrind runs code that makes the accesses and nothing else. It attributes them to code of no
+known file. Loader and libraries are attributed to it as well: a run that prepares everything and
+makes no access shows how much that is. The second level gets the misses of the first one, as in
+cachegrind itself: here as a first level of the second one's shape.
 """
 import pathlib
 import re

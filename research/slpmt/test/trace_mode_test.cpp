@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Goal: what the plugin's trace mode reports of plain code is what the simulated machine is given.
-//           Method:
-// this file is built in trace mode; a hash table of src/structures lives in an arena, and what is
-// recorded, replayed in order, leaves the arena's bytes.
+// Goal: the simulated machine gets exactly what the plugin's trace mode reports of plain code.
+// Method: this file is built in trace mode; a hash table of src/structures lives in an arena, and
+// the record, replayed in order, leaves the arena's bytes.
 #include <slpmt/measure.hpp>
 #include <slpmt/trace_mode.hpp>
 #include <structures/hash_table.hpp>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// An AVL tree without parents. Recovery computes heights, which follow from the shape: whoever
-// annotates them as lazy may.
+// An AVL tree without parents. Recovery computes heights, which follow from the shape, so they may
+// be annotated as lazy.
 #include <slpmt/workloads/structures.hpp>
 
 #include <array>

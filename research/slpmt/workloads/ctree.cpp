@@ -21,7 +21,7 @@ public:
         in.set(top_, &entry::below, ref<node>{}, sites_[entry_below]);
     }
     void insert(program& in, std::uint64_t key) override;
-    void recover(image&) const override {} // nothing is lazy, and what is log-free nobody reaches
+    void recover(image&) const override {} // nothing is lazy, and log-free bytes are unreachable
     found check(const image& of) const override;
 
 private:

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The stores of the kernels whose annotation the compiler finds: log-free because the section has
-// allocated what they are to; lazy because it says that they follow from links
-// (compiler/analysis/BackPointers.h). All others it logs. compiler/test/patterns compiles the same
-// insertions as plain code and fails when this table says anything else.
+// The stores of the kernels whose annotation the compiler finds: log-free if the section has
+// allocated their target; lazy if the target follows from links (compiler/analysis/BackPointers.h).
+// It logs all others. compiler/test/patterns compiles the same insertions as plain code and fails
+// if this table says anything else.
 #pragma once
 
 #include <slpmt/workloads/workload.hpp>

@@ -3,11 +3,10 @@
 // STAMP's hashtable: chains of nodes that name pairs; three times as many slots when there are
 // three pairs per slot on average. Recovery counts, and goes back to the old table after a resize.
 //
-// (1) From the commit of a resize to that of the next insertion, the table as it was before is
-//     named by old_slots; it is durable and unchanged. The one pair that it lacks is named by
-//     new_pair.
-// (2) The new slots, headers and nodes are lazy. The next insertion first stores to old_slots,
-//     which the resize stored to: what is lazy is durable before that store is.
+// (1) From the commit of a resize to that of the next insertion, old_slots names the earlier table,
+//     which is durable and unchanged. new_pair names the one pair that it lacks.
+// (2) The new slots, headers and nodes are lazy. The next insertion first stores to old_slots, to
+//     which the resize stored: all lazy lines are durable before that store is.
 #include <slpmt/workloads/structures.hpp>
 
 namespace hf::slpmt {
@@ -184,8 +183,8 @@ void hashtable::recover(image& of) const {
     of.set(table_, &table::size, size);
 }
 
-/// Names the old table again, with the new pair. Its node is made where nothing in use lies; when
-/// it is there, it is not made again.
+/// Names the old table again, with the new pair. The pair's node is made in unused memory; if it is
+/// there already, it is not made again.
 void hashtable::go_back(image& of) const {
     const auto old = of.get(table_, &table::old_slots);
     const std::uint64_t count = of.get(table_, &table::old_count);

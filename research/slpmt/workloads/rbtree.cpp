@@ -83,7 +83,7 @@ void rbtree::replace_child(program& in, ref<node> parent, ref<node> old, ref<nod
                sites_[child_link]);
 }
 
-/// Lifts the child of `top` that lies away from where it goes.
+/// Rotates: lifts the child of `top` on the opposite side.
 void rbtree::rotate(program& in, ref<node> top, bool right) {
     const side to = sides[right], from = sides[!right];
     const auto lifted = in.get(top, from);
@@ -177,7 +177,7 @@ void rbtree::recover(image& of) const {
         };
     name_parent(root, {}, depth_max);
     const std::uint64_t possible = heights_of(of, root, depth_max).with_black;
-    if (of.wild() || possible == 0) return; // not a tree that was ever one; the check will say so
+    if (of.wild() || possible == 0) return; // never a valid tree; the check will report it
     paint(of, root, static_cast<std::uint64_t>(std::countr_zero(possible)), false, depth_max);
 }
 

@@ -24,7 +24,7 @@ public:
 
     std::string_view name() const override { return "kv-rtree"; }
     void insert(program& in, std::uint64_t key) override;
-    void recover(image&) const override {} // nothing is lazy, and what is log-free nobody reaches
+    void recover(image&) const override {} // nothing is lazy, and log-free bytes are unreachable
     found check(const image& of) const override;
 
 private:

@@ -18,7 +18,7 @@ constexpr std::uint64_t value_word(std::uint64_t key, std::uint64_t i) {
     return (key ^ (i + 1) * 0x9e3779b97f4a7c15) * 0xbf58476d1ce4e5b9;
 }
 
-/// What a check has found in an image: keys in any order, and where memory in use ends.
+/// The result of a check of an image: keys in any order, and where memory in use ends.
 struct found {
     std::vector<std::uint64_t> keys;
     std::uint64_t end = 0;
@@ -37,8 +37,8 @@ public:
     /// Makes the empty structure, within a transaction.
     virtual void create(program& in) = 0;
     virtual void insert(program& in, std::uint64_t key) = 0;
-    /// After the log has been applied: repairs what is stored log-free and rebuilds what is lazy.
-    /// May be interrupted and done again.
+    /// After the log has been applied: repairs log-free stores and rebuilds lazy ones. May be
+    /// interrupted and done again.
     virtual void recover(image& of) const = 0;
     /// Looks at everything: keys, values, order, balance, counters.
     virtual found check(const image& of) const = 0;

@@ -48,7 +48,7 @@ struct event {
     std::size_t thread, position; // in program order
 };
 
-/// One word of one store of the order so far: what may or may not persist.
+/// One word of one store of the order so far: it may or may not persist.
 struct atom {
     std::size_t event;
     unsigned word;
@@ -169,7 +169,7 @@ private:
         to.insert(o + registers_);
     }
 
-    /// Axioms (3) and (4): what must have persisted if the atom has.
+    /// Axioms (3) and (4): the atoms that must have persisted if this one has.
     std::uint64_t needed_by(std::size_t a) const {
         std::uint64_t out = 0;
         for (std::size_t b = 0; b < a; ++b) {

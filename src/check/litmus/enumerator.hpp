@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The axioms of persistent x86-TSO, enumerated by brute force. Shares nothing with the model it
-// judges but the programs: it knows neither store buffers nor versions of lines, only orders and
-// sets.
+// The axioms of persistent x86-TSO, enumerated by brute force. It shares only the programs with the
+// model that it judges: it has neither store buffers nor versions of lines, only orders and sets.
 //
-// An execution is a total order of all events, loads included, in which two events of a thread keep
-// their program order where the table 'preserved' says so.
+// An execution is a total order of all events, loads included. In it two events of a thread keep
+// their program order if the table 'preserved' says so.
 //
-// (1) A load has the value of the newest, in that order, of the stores to its word that are before
-//     it in that order or in program order. A locked operation loads and stores in one event.
+// (1) A load has the value of the newest store (in that order) to its word among the stores that
+//     are before the load in that order or in program order. A locked operation loads and stores in
+//     one event.
 // (2) A failure comes after a prefix of the order. It leaves a set of the stores of that prefix.
-// (3) Of one word's stores, the set holds an initial part.
-// (4) Of one line's ordinary stores, the set holds an initial part. The last one, if it is of 16
+// (3) Of the stores to one word, the set holds an initial part.
+// (4) Of the ordinary stores to one line, the set holds an initial part. The last one, if it has 16
 //     bytes, may be there with either word.
 // (5) It holds every ordinary store to a line that is before a clflush of the line, and before a
 //     clflushopt or clwb that is before a fence (sfence, mfence, locked operation) of its thread.

@@ -95,7 +95,7 @@ bool holds(const expectation& what, const outcomes& found);
 
 /// "x=1 y=0 a=_".
 std::string to_string(const program& of, const outcome& what);
-/// What one side has and the other has not, one outcome a line; empty if they are equal.
+/// The outcomes that one side has and the other has not, one a line; empty if they are equal.
 std::string difference(const program& of, const outcomes& model, const outcomes& enumerated);
 
 /// The tests written by hand (table.cpp).

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The model finds what the axioms allow, no more and no less, on every litmus test; what both find
-// agrees with the literature; and each rule of the model matters: broken models, one rule broken in
-// each, are told from the true one by at least one test.
+// The model finds exactly what the axioms allow, on every litmus test. Both agree with the
+// literature. Each rule of the model matters: at least one test detects each broken model, in which
+// one rule is broken.
 #include <check/litmus/enumerator.hpp>
 #include <check/litmus/litmus.hpp>
 #include <check/litmus/machine.hpp>
@@ -128,7 +128,7 @@ struct words_are_independent : true_memory { // a line persists any mixture of i
         return {out.begin(), out.end()};
     }
 };
-struct only_newest_or_oldest : true_memory { // what is in between is forgotten
+struct only_newest_or_oldest : true_memory { // forgets contents in between
     using true_memory::true_memory;
     std::vector<line_content> possible(std::size_t line) const {
         const auto versions = true_memory::possible(line);
@@ -208,7 +208,7 @@ outcomes explore_as(hf::domain as, const program& of, hf::domain d, hf::domain w
     return explore(of, d == when ? as : d);
 }
 
-/// Tests of the table that tell the exploration from the axioms.
+/// The number of tests of the table that detect a difference between exploration and axioms.
 unsigned detections(const exploration& explored) {
     static const std::vector<outcomes> right = [] {
         std::vector<outcomes> out;

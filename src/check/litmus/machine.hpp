@@ -4,11 +4,10 @@
 // class that the crash checker runs real code on, may execute a litmus test.
 //
 // (1) Threads issue their instructions in order. Stores, flushes and sfence enter the thread's
-// store
-//     buffer; a load takes the newest buffered store to its word, or memory.
+//     store buffer; a load takes the newest buffered store to its word, or memory.
 // (2) An entry leaves the buffer when nothing before it is ordered before it (px86::ordered).
 // (3) mfence and locked operations execute on memory, and only with an empty buffer.
-// (4) A failure is possible in every state; what it leaves is what persistent_memory says.
+// (4) A failure is possible in every state; persistent_memory says what it leaves.
 //
 // Memory and Rules are parameters so that tests can break them, one rule at a time.
 #pragma once
@@ -53,7 +52,7 @@ private:
     struct state {
         std::vector<thread_state> threads;
         std::string registers;
-        std::vector<std::string> line_logs; // what was done to each line: makes states comparable
+        std::vector<std::string> line_logs; // the events of each line: makes states comparable
         Memory memory;
     };
 
@@ -144,7 +143,7 @@ private:
              static_cast<char>(i.words), static_cast<char>(i.value)};
     }
 
-    /// Lines do not know of each other, so the logs of each say all there is to know of memory.
+    /// Lines are independent of each other, so the logs of each describe memory completely.
     std::string key(const state& s) const {
         std::string out = s.registers;
         for (const thread_state& t : s.threads)

@@ -51,7 +51,7 @@ std::uint8_t number(std::string_view digit) {
     return static_cast<std::uint8_t>(digit[0] - '0');
 }
 
-/// What a register gets: "x", "xchg x 1", "add x 1" or "cas x 0 1".
+/// The source of a register: "x", "xchg x 1", "add x 1" or "cas x 0 1".
 instruction parse_load(std::uint8_t reg, const std::vector<std::string_view>& words) {
     if (words.size() == 1) return {.what = op::load, .word = location(words[0]), .reg = reg};
     const op what = words[0] == "xchg" ? op::xchg : words[0] == "add" ? op::add : op::cas;

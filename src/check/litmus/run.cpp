@@ -20,7 +20,7 @@ const choices instructions{
     "mfence", "clflush L", "clflushopt L", "R=xchg L V", "R=add L 1", "R=cas L 0 V",
 };
 const choices locations{"x", "x", "x", "x1", "x1", "y", "y", "z"};
-// What one line is made of: every way in which kinds of store meet.
+// The instructions for one line: every way in which kinds of stores meet.
 const choices instructions_of_line{"L=V",    "L=V",    "L:2=V",  "L=nt V",    "L=nt V",
                                    "L=nt V", "clwb L", "sfence", "R=xchg L V"};
 const choices locations_of_line{"x", "x", "x1", "x1", "x2"};

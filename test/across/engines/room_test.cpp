@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Goal: an engine touches its own folder and the table, nothing else. Method: this folder has one.
-//           Its
-// program is instrumented by the plugin, recovered by pool::open and named in reports and refusals
-// by code that was compiled with another table: only base/engines.cpp and the plugin's Engines.cpp
-// are compiled anew.
+// Its program is instrumented by the plugin, recovered by pool::open and named in reports and
+// refusals by code that was compiled with another table: only base/engines.cpp and the plugin's
+// Engines.cpp are compiled anew.
 #include "dummy/engine.hpp"
 
 #include <holdfast/pool.hpp>

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Goal: a section of engine redo that calls by address costs what it costs with direct calls, and
-//           no flush,
-// fence or log byte of it comes or goes unnoticed. Method: the same changes of a list, called
-// directly, by a pointer to a function, as a virtual function, as a std::function; each kind in all
-// is compared with golden/calls_by_address.txt, and with the direct calls.
+// no flush, fence or log byte of it comes or goes unnoticed. Method: the same changes of a list,
+// called directly, by a pointer to a function, as a virtual function, as a std::function; each kind
+// in all is compared with golden/calls_by_address.txt, and with the direct calls.
 // When a change is meant: HOLDFAST_GOLDEN_WRITE=1 ctest -R golden, and say in the commit why.
 #include <holdfast/alloc.hpp>
 #include <holdfast/author/persist.hpp>
@@ -53,7 +52,7 @@ static void pop(list* l, std::uint64_t) {
 }
 
 using step = void (*)(list*, std::uint64_t);
-// Another file might change them: what is called is known when it is called.
+// Another file might change them: a call's target is known only when it is called.
 step steps[] = {push, raise, pop};
 
 class change {

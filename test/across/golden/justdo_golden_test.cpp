@@ -2,8 +2,7 @@
 //
 // Goal: no flush, fence or log byte of engine justdo's library interface comes or goes unnoticed.
 // Method: the paper's account transfer, 1000 times on a new pool, per mode; what it cost in all is
-//           compared
-// with golden/justdo_routine.txt.
+// compared with golden/justdo_routine.txt.
 // When a change is meant: HOLDFAST_GOLDEN_WRITE=1 ctest -R golden, and say in the commit why.
 #include <holdfast/author/persist.hpp>
 #include <holdfast/justdo.hpp>

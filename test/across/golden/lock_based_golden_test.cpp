@@ -2,8 +2,7 @@
 //
 // Goal: no flush, fence or log byte of a lock-based structure comes or goes unnoticed.
 // Method: a fixed sequence of operations on a new pool, per engine (this file is built once for
-//           each) and mode; what
-// each kind of operation cost in all is compared with golden/lock_based.txt.
+// each) and mode; what each kind of operation cost in all is compared with golden/lock_based.txt.
 // When a change is meant: HOLDFAST_GOLDEN_WRITE=1 ctest -R golden, and say in the commit why.
 #include <structures/growing_vector.hpp>
 #include <structures/list_map.hpp>

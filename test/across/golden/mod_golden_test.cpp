@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Goal: one ordering point for each operation of each structure of MOD, two where it is durable on
-// return, or where other processes read beside; and no flushed line comes or goes unnoticed.
+// Goal: one ordering point for each operation of each structure of MOD, two if it is durable on
+// return, or if other processes read beside; and no change in the number of flushed lines goes
+// unnoticed.
 // Method: a fixed sequence of operations on a new pool, per durability; what each kind of operation
 // cost in all is compared with golden/mod_<structure>.txt. Taking arenas has ordering points of its
 // own: all of it is done once before it is counted.
@@ -277,8 +278,8 @@ TEST_F(ModGolden, Several) {
     }
 }
 
-// What readers in other processes cost: every update is durable before one may see it, and none is
-// stored in place.
+// The cost of readers in other processes: every update is durable before one may see it, and none
+// is stored in place.
 TEST_F(ModGolden, Shared) {
     open_pool(true);
     golden file("shared");

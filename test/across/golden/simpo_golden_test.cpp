@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Goal: a deferred call waits for nothing and flushes nothing, a group waits once, a checkpoint
-//           twice, a view never; and
-// no flushed line and no byte of log comes or goes unnoticed.
+// twice, a view never; and no flushed line and no byte of log comes or goes unnoticed.
 // Method: a fixed sequence of operations on a new pool; what each kind cost in all is compared with
 // golden/simpo.txt.
 // When a change is meant: HOLDFAST_GOLDEN_WRITE=1 ctest -R golden, and say in the commit why.

@@ -59,7 +59,7 @@ template <class F> std::string measured(std::string_view mode, std::string_view 
     return line(mode, operation, before, hf::persist::thread_counters());
 }
 
-/// What the structure stores lazily with engine selective, it can find again.
+/// Computes again what the structure stores lazily with engine selective.
 template <class Map> std::function<void(hf::pool&)> rebuild_of() {
     if constexpr (requires(Map& of, hf::pool& in) { of.rebuild(in); })
         return [](hf::pool& p) { p.root<Map>()->rebuild(p); };
@@ -126,9 +126,9 @@ TEST(HF_GOLDEN_TEST, CostsWhatTheFileSays) {
     const bool writing = std::getenv("HOLDFAST_GOLDEN_WRITE") != nullptr;
     std::vector<std::pair<hf::mode, std::string_view>> all{{hf::mode::process, "process"},
                                                            {hf::mode::pmem, "pmem"}};
-    // Where caches persist: the paper's own domain.
+    // For caches that persist: the paper's own domain.
     if (hf::resumes_sections()) all.emplace_back(hf::mode::pmem, "eadr");
-    // Where the option changes something.
+    // The option changes something for this engine only.
     if (hf::engine_of_build() == "undo") all.emplace_back(hf::mode::pmem, "next");
     for (const auto& [mode, name] : all)
         for (const std::string& one : run(mode, name)) {

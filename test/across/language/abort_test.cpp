@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Goal: a section of engine redo, or auto, that is left by an exception, wherever it is thrown, or
-// that calls hf::abort_section, has not happened; one that catches its exceptions has. Method: one
-// section that does everything a section can do throws at its n-th point, for every n, and the pool
-// is compared with what it was; sections that find no room; the same in processes that die.
+// Goal: a section of engine redo, or auto, leaves no trace if an exception leaves it, wherever it
+// is thrown, or if it calls hf::abort_section. A section that catches its exceptions is complete.
+// Method: one section that does everything a section can do throws at its n-th point, for every n,
+// and the pool is compared with its earlier contents; sections that find no room; the same in
+// processes that die.
 #include "support.hpp"
 
 #include <holdfast/alloc.hpp>

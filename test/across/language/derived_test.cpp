@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Goal: plain stores to members that follow from links need no log with engine selective, and are
-//           what they were with
-// any other; what a kill leaves of them is found again. Method: a tree in plain code with the
-// members declared once; log entries are counted, a child is killed, its file's members are
-// overwritten, and the pool opened again.
+// what they were with any other; what a kill leaves of them is found again. Method: a tree in plain
+// code with the members declared once; log entries are counted, a child is killed, its file's
+// members are overwritten, and the pool opened again.
 #include <holdfast/alloc.hpp>
 #include <holdfast/author/derived.hpp>
 #include <holdfast/author/persist.hpp>
@@ -132,7 +131,7 @@ TEST_F(Derived, HoldsTellsEveryMemberThatIsWrong) {
     EXPECT_TRUE(wrong(in->top->nodes, 2L));
 }
 
-/// What only engine selective does: with others nothing is lazy.
+/// Only for engine selective: with others nothing is lazy.
 class FoundAgain : public Derived {};
 
 TEST_F(FoundAgain, WhatAKillHasLeftIsFoundAgain) {
@@ -140,7 +139,7 @@ TEST_F(FoundAgain, WhatAKillHasLeftIsFoundAgain) {
         std::remove(path_.c_str());
         options_.mode = m;
         options_.create_bytes = options_.max_bytes = 2_MiB;
-        leave_open([](pool& of) { // as if none of it had been written back
+        leave_open([](pool& of) { // as if nothing had been written back
             auto* in = of.root<tree>();
             in->count = -1;
             for (node* each : {in->top, in->top->child[0], in->top->child[1]->child[0]}) {
@@ -168,7 +167,7 @@ TEST_F(FoundAgain, WhatHasBeenFoundAgainIsWrittenBackWithTheClose) {
         { EXPECT_TRUE(pool::open(path_, options_)); }
         return persist::thread_counters().flushes - before;
     };
-    // What was right may have been so by the caches of the process that is dead.
+    // Right values may have been only in the caches of the process that is dead.
     const auto found = flushes(true, recovery::rebuild), right = flushes(false, recovery::rebuild);
     EXPECT_EQ(found, right);
     EXPECT_GE(right, flushes(false, [](pool&) {}) + 4); // seven nodes and the root

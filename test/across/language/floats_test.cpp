@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Results of floating-point arithmetic depend on modes of the thread: rounding, flushing of
-// subnormal numbers, the x87 unit's precision. A section that is re-executed, in a process that has
-// set none of them, computes what it computed first; and opening leaves the opener's modes alone.
+// subnormal numbers, the x87 unit's precision. A section that is re-executed in a process with
+// default modes computes the same as before; and opening leaves the opener's modes alone.
 #include "support.hpp"
 #include <persist/float_environment.hpp>
 
@@ -71,7 +71,7 @@ class floats : public pools {
 protected:
     using setting = void (*)();
 
-    /// What the section computes where it is not interrupted.
+    /// The section's results if it is not interrupted.
     static numbers wanted(setting set) {
         const modes kept;
         numbers n = start;

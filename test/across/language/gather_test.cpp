@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // A section reads through a vector of absolute addresses (AVX2's gather, with null as its base),
-// and writes under a mask. It must find what it stored, and after a kill between its stores the
-// pool must hold what an uninterrupted run makes, or what was there before. A child process runs
-// each section. A processor without AVX2 skips.
+// and writes under a mask. It must read its own stores. After a kill between its stores the pool
+// must hold the state of an uninterrupted run, or the old state. A child process runs each section.
+// A processor without AVX2 skips.
 #include "support.hpp"
 
 #include <holdfast/txfunc.hpp>

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Goal: what a section of engine redo calls by address is part of it, in whichever file of the
-//           program it is;
-// what cannot run in a section ends the process before anything has happened, and the message says
-// which function it is, why it cannot, and where it is called. Method: functions, virtual functions
-// and closures of another file are called by sections that commit, that are left by exceptions, and
-// by processes that die.
+// Goal: a function that a section of engine redo calls by address is part of the section, in
+// whichever file of the program it is. A function that cannot run in a section ends the process
+// before anything has changed; the message says which function it is, why it cannot, and where it
+// is called. Method: functions, virtual functions and closures of another file are called by
+// sections that commit, that are left by exceptions, and by processes that die.
 #include "indirect.hpp"
 #include "support.hpp"
 

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The bodies of <holdfast/libstdcxx.hpp> do what libstdc++'s own do, on volatile containers: random
-// operations, each compared with sorted vectors, and the trees' invariants after each. What
-// sections make of them is shown by the oracle (compiler/test/oracle), bench/plain and its crash
-// programs.
+// operations, each compared with sorted vectors, and the trees' invariants after each. The oracle
+// (compiler/test/oracle), bench/plain and its crash programs show how sections use them.
 #include <holdfast/libstdcxx.hpp>
 
 #include <gtest/gtest.h>
@@ -17,7 +16,7 @@ namespace {
 
 using node = std::_Rb_tree_node_base;
 
-/// Black nodes on each way down from 'n'; -1 where the invariants are broken.
+/// Black nodes on each way down from 'n'; -1 if the invariants are broken.
 int black_height(const node* n) {
     if (n == nullptr) return 0;
     for (const node* child : {n->_M_left, n->_M_right})

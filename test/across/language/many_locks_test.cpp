@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Goal: a section that the compiler makes to resume holds as many locks, and nests as many calls,
-//           as it takes, killed on the way as
-// well. Method: engines justdo and ido; a child that is killed where it holds all of its locks, or
-// is as deep as it goes.
+// as it needs, also when it is killed on the way. Method: engines justdo and ido; a child that is
+// killed when it holds all of its locks, or is as deep as it goes.
 #include "support.hpp"
 
 #include <holdfast/author/crash.hpp>
@@ -60,7 +59,7 @@ protected:
         ::waitpid(child, &how, 0);
         return how;
     }
-    /// Kills a child in the section; another one goes on with it, and looks.
+    /// Kills a child in the section; another process resumes it, and looks.
     template <class Section, class Look> void die_in(Section section, Look look) {
         const int died = in_child([&] {
             ::setenv("HOLDFAST_CRASH_AT", "here", 1);

@@ -57,7 +57,7 @@ bool whole(const root& r) {
     return r.pushed >= 64 && std::size_t(r.pushed) == r.all->size();
 }
 
-/// The sections here are noexcept: where hf::allocator throws, that is the end, too.
+/// The sections here are noexcept: if hf::allocator throws, the process ends, too.
 std::string no_room(const std::string& message) { return takes_back() ? "bad_alloc" : message; }
 
 using room = pools;

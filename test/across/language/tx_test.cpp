@@ -135,7 +135,7 @@ TEST_F(tx, NamesTheEngineThatThePoolWasNotOpenedWith) {
             hf::open_options o;
             o.layout = "language/1";
             o.engines = {
-                hf::mod::engine()}; // one without sections: any program may open such a pool
+                hf::mod::engine()}; // an engine without sections: any program may open such a pool
             auto pool = hf::pool::open(first, o);
             root* r = pool->root<root>();
             hf::tx(*pool, [r] { r->value += 1; });

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Goal: what a library has told the runtime of ends with the library: loaded again, wherever, it
-//           works as before, and
-// what is called by an address where it was is refused, or is what is there now. Method: a library
-// is loaded, unloaded, and kept from coming to its old place.
+// Goal: a library's registrations end with the library. Loaded again, at any place, it works as
+// before. A call by an address in its old place is refused, or reaches the function that is there
+// now. Method: a library is loaded, unloaded, and kept from its old place.
 #include "indirect.hpp"
 #include "support.hpp"
 
@@ -32,7 +31,7 @@ private:
     void* handle_;
 };
 
-/// The library is not there; pages that nobody can use are where it was.
+/// The library is gone; unusable pages are in its place.
 change add_of_library_that_is_gone() {
     change gone = nullptr;
     {

@@ -8,8 +8,9 @@ Each program makes OPERATIONS operations on a pool. It is killed a few times, wh
 the two stores of a transfer. What the next process finds must be what all acknowledged operations
 have left, and perhaps the one after them. Then it goes on from there.
 
-What justdo or ido has cut short goes on in the program that began it. The other's resume points are elsewhere:
-it refuses the pool, with the versions that it expected and found, and leaves it as it is.
+A section that justdo or ido has cut short resumes in the program that began it. The other program's
+resume points are elsewhere: it refuses the pool, with the versions that it expected and found, and
+leaves it as it is.
 """
 import itertools
 import os

@@ -5,8 +5,9 @@
  *
  *   PROGRAM POOL STEPS [KILLED]
  *
- * It makes sections until STEPS are done, and then says whether the pool holds what they make: prints
- * "NAME: done=N ok". Started again after a kill it goes on where the pool says that it was.
+ * It makes sections until STEPS are done, and then checks that the pool holds their results:
+ * prints
+ * "NAME: done=N ok". Started again after a kill it goes on from the pool's state.
  */
 #pragma once
 #include <holdfast/holdfast.h>
@@ -15,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* In a section: a block of the pool, 16-byte aligned, of which this knows the size. */
+/* In a section: a 16-byte aligned block of the pool, with its size in front. */
 static void* pool_malloc(size_t bytes) {
     size_t* block = hf_alloc(bytes + 16);
     if (!block) return NULL;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Goal: whatever moves a pointer into or out of a relocated pool either translates it or ends the
-// process; the pool never keeps one in the wrong form.
-// Method: each way to move one, between the pool and volatile memory; what was stored is looked at
+// Goal: every way to move a pointer into or out of a relocated pool either translates it or ends
+// the process; the pool never keeps one in the wrong form.
+// Method: each way to move one, between the pool and volatile memory; the stored pointer is read
 // through the file, where it has its canonical form.
 #include "fixture.hpp"
 
@@ -29,7 +29,7 @@ struct two_links {
 
 class Copies : public Relocation {
 protected:
-    // A child of fork() has no part in its parent's pool: what is to die runs in a process that
+    // A child of fork() cannot use its parent's pool: code that will die runs in a process that
     // opens its own.
     Copies() { GTEST_FLAG_SET(death_test_style, "threadsafe"); }
     ~Copies() override { GTEST_FLAG_SET(death_test_style, "fast"); }

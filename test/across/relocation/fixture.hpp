@@ -50,8 +50,8 @@ protected:
         const int state = std::system(command.c_str());
         ASSERT_TRUE(WIFSIGNALED(state) && WTERMSIG(state) == SIGKILL) << "state " << state;
     }
-    /// What code that knows nothing of relocation says to the pool, in its own process: 0, or why
-    /// it does not open.
+    /// Runs code built without relocation on the pool, in its own process: returns 0, or why the
+    /// pool does not open.
     static int ordinary_code(const std::string& path, std::uint64_t keys, std::uint64_t links) {
         const std::string command = std::string(RELOCATION_ORDINARY) + " " + path + " " +
                                     std::to_string(keys) + " " + std::to_string(links);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // relocation_ordinary <pool> <keys> <links>: opens the pool at its canonical address, with code
-// that knows nothing of relocation, looks for everything, adds more and looks again.
+// built without relocation, looks for everything, adds more and looks again.
 #include "content.hpp"
 
 #include <cstdio>

@@ -24,7 +24,7 @@ std::string bytes_of(const std::string& path) {
     return all.str();
 }
 
-// What is left of a section that was cut short.
+// What recovery does with a section that was cut short.
 constexpr bool rolls_back = hf::engine_of_build() == "undo";
 constexpr std::uint64_t completed = rolls_back ? 0 : 1;
 std::uint32_t recovered(const hf::recovery_report& report) {
@@ -215,7 +215,7 @@ TEST_F(Relocation, ASectionThatIsNotRelocatableIsRefused) {
         "relocation_test_ordinary.*is not built relocatable");
 }
 
-/// "die <pool> <where> <section>": opens the pool and dies where HOLDFAST_CRASH_AT says.
+/// "die <pool> <where> <section>": opens the pool and dies at the place in HOLDFAST_CRASH_AT.
 int victim(char** arguments) {
     const std::string where = arguments[1], section = arguments[2];
     hf::open_options options = options_for(hf::mode::pmem);

@@ -83,7 +83,7 @@ template <class Result, class Real> Result through(call which, Result failed, Re
 
 std::size_t part(std::size_t count, bool half) { return half && count > 1 ? count / 2 : count; }
 
-/// True when this allocation is to fail.
+/// Whether this allocation must fail.
 bool allocation_fails() noexcept {
     if (!watching()) return false;
     const std::uint64_t n = ++allocations;

@@ -51,7 +51,7 @@ const char* name(call which) noexcept;
 inline constexpr int short_transfer = -1;
 /// The call succeeds, and transfers nothing, time and again: a loop around it must not hang.
 inline constexpr int no_transfer = -2;
-/// What the call may plausibly fail with.
+/// The errors with which the call may plausibly fail.
 std::span<const int> errors_of(call which) noexcept;
 
 enum class action : std::uint8_t {
@@ -72,7 +72,7 @@ struct plan {
 
 inline constexpr std::size_t order_max = 4096;
 
-/// What happened since arm(); lies in memory that parent and child share.
+/// The calls and allocations since arm(), in memory that parent and child share.
 struct tally {
     std::uint64_t calls = 0;
     std::uint64_t allocations = 0;
@@ -94,9 +94,9 @@ public:
     pause& operator=(const pause&) = delete;
 };
 
-/// What the files of this process pretend to lie on; they lie on tmpfs, where fsync and msync are
-/// not called. 'named': a disk that knows no files without a name; 'linked': nor a renaming that
-/// replaces nothing.
+/// The medium that the files of this process pretend to be on. They are on tmpfs, where fsync and
+/// msync are not called. 'named': a disk that has no files without a name; 'linked': one that also
+/// has no renaming that replaces nothing.
 enum class medium : std::uint8_t { tmpfs, disk, dax, named, linked };
 void pretend(medium given) noexcept;
 

@@ -6,11 +6,11 @@
 //
 // Required of every run:
 // (1) It ends by itself, or aborts with one of the sentences of docs/internals/fault-injection.md.
-// (2) What is refused is refused as "path: code: text" with the failed call's name and its error.
+// (2) A refusal reads "path: code: text", with the failed call's name and its error.
 // (3) When the pool is closed, or refused, neither descriptors nor addresses are kept.
 // (4) A refused open leaves the file as it was, unless the pool had been marked open before.
-// (5) The pool opens afterwards and holds every acknowledged operation, none in part, no block
-//     leaked or lost. What a creation leaves is a whole pool, or nothing of the pool's name.
+// (5) The pool opens afterwards and holds every acknowledged operation, none in part, with no block
+//     leaked or lost. A creation leaves a whole pool, or nothing of the pool's name.
 #include "inject.hpp"
 #include "scenarios.hpp"
 #include "script.hpp"
@@ -38,7 +38,7 @@ namespace {
 
 constexpr unsigned seconds_max = 20; // a run takes milliseconds
 
-/// What a child tells; lies in memory that outlives it.
+/// A child's report, in memory that outlives the child.
 struct report {
     tally counts;
     progress made;
@@ -103,7 +103,7 @@ std::size_t pool_ranges() {
     return count;
 }
 
-/// The word of a message by which a user knows the failed call.
+/// The words of a message by which a user recognises the failed call.
 std::vector<std::string_view> words_of(call which) {
     switch (which) {
     case call::open: return {"open", "create", "boot identifier"};
@@ -231,8 +231,8 @@ void check_end(const plan& given, std::size_t descriptors, std::size_t ranges) {
     if (descriptors_open() != descriptors) note_wrong("a descriptor is kept");
     if (!unmapping_failed(given) && pool_ranges() != ranges)
         note_wrong("a range of addresses is kept");
-    // Whatever an allocation is refused for is said as the call said it; a pool at its limit has
-    // seen no call.
+    // The refusal of an allocation names its failed call; in a pool at its limit no call has
+    // failed.
     if (said->made.refusal[0] != 0 &&
         !std::strstr(said->made.refusal, "would pass the pool's limit"))
         check_refusal(given, said->made.refusal, code_in(said->made.refusal));
@@ -253,7 +253,7 @@ void check_end(const plan& given, std::size_t descriptors, std::size_t ranges) {
 
 [[noreturn]] void child(const plan& given) {
     ::alarm(seconds_max);
-    // What the library says there is of no interest; its last words come by the handler.
+    // The library's output there is of no interest; the handler gets its last words.
     ::dup2(::open("/dev/null", O_WRONLY | O_CLOEXEC), STDERR_FILENO);
     set_fatal_handler(take_fatal);
     const std::size_t descriptors = descriptors_open(), ranges = pool_ranges();

@@ -46,7 +46,7 @@ open_options given_to(by engine, open_options options) {
     ::_exit(2);
 }
 
-/// What 'body' leaves of the pool at 'path' when its process is killed at the end of it.
+/// Leaves the pool at 'path' as 'body' does when its process is killed at the end of it.
 void killed(const std::function<void()>& body) {
     const int how = in_child([&] {
         body();
@@ -133,7 +133,7 @@ std::vector<scenario> refusals(const origin& clean, const origin& pending) {
     return all;
 }
 
-/// What a section's engine has to do with: everything, and what a kill leaves of it.
+/// The work of a section's engine: everything, and recovery after a kill.
 std::vector<scenario> work_of(by engine, const std::string& path, const origin& clean,
                               const origin& full) {
     std::vector<scenario> all;
@@ -203,7 +203,7 @@ void put_in_place(const origin& from, const std::string& path) {
     if (fd < 0 || ::pwrite(fd, from.bytes.data(), from.bytes.size(), 0) != count)
         give_up("cannot write " + path);
     if (from.with_hole) {
-        // Behind everything that is in use; read back, it is the zeros that were there.
+        // Behind everything that is in use; read back, it is zeros as before.
         constexpr off_t hole_bytes = 8192;
         const off_t at = 118'784;
         if (::fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, at, hole_bytes) != 0)
@@ -226,7 +226,7 @@ std::vector<scenario> all_scenarios(const std::string& path) {
 
     const origin nothing;
     const origin clean = made_by(path, plain, by::clobber, "Rppqnsl");
-    // No chunk is free: the first slab that is needed makes it grow, and stands where the seal was.
+    // No chunk is free: the pool grows for the first slab, which is then in the seal's place.
     const origin full = made_by(path, plain, by::clobber, "Rpnsthll");
     origin holed = made_by(path, unsealed, by::clobber, "Rppq");
     holed.with_hole = true;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The situations in which faults are injected: what lies in the file at first, how it is opened,
-// what is then done with it.
+// The situations in which faults are injected: the first contents of the file, how it is opened,
+// and what is then done with it.
 #pragma once
 
 #include "inject.hpp"
@@ -18,7 +18,7 @@ namespace hf::faults {
 
 /// The file a scenario starts from.
 struct origin {
-    std::string bytes;      // of the file; empty: there is none
+    std::string bytes;      // of the file; empty: the file does not exist
     model holds{};          // what the pool in it holds, recovery included
     bool with_hole = false; // the file system has not allocated all of it
 };
@@ -30,15 +30,16 @@ struct scenario {
     by engine = by::clobber;
     medium on = medium::tmpfs;
     std::string_view script;
-    errc refused_with = errc::ok; // what opening says even without a fault
+    errc refused_with = errc::ok; // the result of opening without a fault
     bool killed_too = false;      // also with SIGKILL before and after every system call
 };
 
 /// All of them. Their origins are made here, at 'path', which is used and left empty.
 std::vector<scenario> all_scenarios(const std::string& path);
 
-/// Runs 'body' in a forked child: nothing that the library keeps in a process (the boot identifier,
-/// tables) is there before a scenario begins. How the child ended, as waitpid says it.
+/// Runs 'body' in a forked child, so that everything that the library keeps in a process (the boot
+/// identifier, tables) is missing when a scenario begins. Returns how the child ended, as waitpid
+/// does.
 int in_child(const std::function<void()>& body);
 std::string file_bytes(const std::string& path);
 /// Puts the scenario's file in place, or removes what is there.

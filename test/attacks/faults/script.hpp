@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What a scenario does with its pool, one letter an operation, and a volatile model that says what
-// the pool must hold afterwards.
+// The operations of a scenario on its pool, one letter each, and a volatile model of what the pool
+// must hold afterwards.
 //
 //   R root   p push to list 0   q push to list 1   Q push to list 1 on another thread   o pop
 //   n renumber: a log of several segments   s l h adopt a blob of 500, 9 000, 60 000 bytes
@@ -27,7 +27,7 @@ enum class outcome : std::uint8_t { none, begun, done, refused };
 /// How far a scenario came; lies in memory that outlives the process.
 struct progress {
     std::array<outcome, script_max> operations{};
-    char refusal[text_max]{}; // what the last refused operation said, when it says something
+    char refusal[text_max]{}; // text of the last refused operation, if it has one
 };
 
 struct model {
@@ -38,8 +38,8 @@ struct model {
     bool operator==(const model&) const = default;
 };
 
-/// What 'start' becomes by every operation that is done; one that was begun and never acknowledged
-/// counts when 'begun_too'.
+/// 'start' after every operation that is done; one that was begun and never acknowledged counts
+/// when 'begun_too'.
 model replay(model start, std::string_view script, const progress& made, bool begun_too);
 
 /// Runs the operations. Allocates nothing of its own.

@@ -72,7 +72,7 @@ template <by Engine, class T> void store_over_input(T* to, T value) {
 template <by Engine, class T> void store_derived(T* to, T value) {
     store_between_steps(to, value, Engine == by::selective ? hf_lazy : logs<Engine>);
 }
-/// To what nobody reads if the section has not happened.
+/// Stores to memory that nobody reads if the section is undone.
 template <by Engine, class T> void store_in_free_slot(T* to, T value) {
     store_between_steps(to, value, Engine == by::selective ? hf_log_free : logs<Engine>);
 }

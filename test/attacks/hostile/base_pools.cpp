@@ -78,7 +78,7 @@ void fail(const std::string& why) {
     std::exit(2);
 }
 
-/// What 'work' leaves in a pool, in a child process that it may end.
+/// The pool that 'work' leaves, in a child process that it may end.
 base_pool made_by(const std::string& name, open_options options, bool sealed,
                   const std::function<void(pool&)>& work) {
     options.layout = "hostile/1";
@@ -231,7 +231,7 @@ void left_resumable(std::uint32_t n, const std::function<void()>& section) {
     while (parked == before) std::this_thread::yield();
 }
 
-/// What the sections of engine justdo work on: a block that nothing but their frames name.
+/// The objects of engine justdo's sections: a block that only their frames name.
 struct alignas(64) resumable {
     justdo::by_hand::account accounts[4];
     justdo::by_hand::list lists[2];

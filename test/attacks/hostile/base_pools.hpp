@@ -14,7 +14,7 @@
 
 namespace hf::hostile {
 
-/// What came of opening the server's pool and using it.
+/// The result of opening the server's pool and using it.
 struct serving {
     std::string wrong; // empty: nothing
     bool opened = false;

@@ -20,8 +20,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-// A report ends the process, so that it is attributed as well.
-// What is kept of freed memory counts as a batch's: less than usual.
+// A report ends the process, so that it is attributed as well. Freed memory that is kept counts
+// towards a batch: less than usual.
 extern "C" const char* __asan_default_options() {
     return "abort_on_error=1:detect_leaks=0:quarantine_size_mb=64";
 }

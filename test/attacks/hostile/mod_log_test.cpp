@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Goal: a log that leads into MOD's own blocks is refused, or harmless, whatever it stores there:
-//           it is
-// bounded by blocks of the heap, and those are among them. Method: a pending section of engine
-// undo, written by hand, whose old bytes are another superblock's.
+// it is bounded by blocks of the heap, and those are among them. Method: a pending section of
+// engine undo, written by hand, whose old bytes are another superblock's.
 #include <log/lane.hpp>
 #include <mod/format.hpp>
 #include <open/pool_impl.hpp>

@@ -113,7 +113,8 @@ void mutator::mutate_mod_cell() {
     note("cell's word", at, load<std::uint64_t>(at));
 }
 
-/// The list of arenas, and the one half taken: circles, arenas left out, blocks that are none.
+/// The list of arenas, and the one half taken: circles, arenas left out, entries that are not
+/// blocks.
 void mutator::mutate_mod_list() {
     if (map_->mod_arenas.empty()) return mutate_byte();
     const auto any = [&]() -> std::uint64_t {

@@ -179,7 +179,7 @@ TEST_F(ModRegressions, FamilyIsCheckedBeforeItIsFollowed) {
     EXPECT_NE(said_.find("root cell 0"), std::string::npos) << said_;
 }
 
-// The block that 'taking' named was freed, whatever it was.
+// Any block that 'taking' named was freed.
 TEST_F(ModRegressions, OnlyAnArenaIsHalfTaken) {
     fill<numbers>("numbers");
     close();

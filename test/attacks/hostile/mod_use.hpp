@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// MOD's structures in the pools that are mutated: what fills them, and what a user does with
-// whatever a mutation has made of them. Every kind, of plain elements and of strings; siblings;
-// roots that share nodes.
+// MOD's structures in the pools that are mutated: filling them, and using them after any mutation.
+// Every kind, of plain elements and of strings; siblings; roots that share nodes.
 #pragma once
 
 #include <holdfast/mod/map.hpp>
@@ -31,8 +30,8 @@ const char* name(mod_shape of) noexcept;
 /// Makes and fills them. False when the pool is full.
 bool fill_mod(const pool& in, mod_shape what);
 
-/// What a user does with them: verifies, reads all, changes some. Refusals are answers, too. Empty,
-/// or what is wrong.
+/// Uses them as a program does: verifies, reads all, changes some. A refusal is a valid answer.
+/// Returns an empty text, or the fault.
 struct mod_use {
     std::string wrong;
     bool verified = false; // store::verify() called it good
@@ -79,7 +78,7 @@ public:
     template <class T> void ended(const result<T>& r) {
         if (!r) ended(r.error());
     }
-    /// What was good stays good.
+    /// Checks that good parts are still good.
     void still_good(const char* after) {
         if (!to_->verified || !to_->wrong.empty()) return;
         const status now = mod::store::in(*in_).verify();

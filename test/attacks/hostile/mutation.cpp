@@ -41,7 +41,7 @@ std::uint64_t record_extent(const record_head& head, std::uint64_t room) {
     return bytes > room ? 0 : bytes;
 }
 
-/// Bytes of the kept record that ends at 'end', behind 'records' others; 0 when none can be there.
+/// Bytes of the kept record that ends at 'end', behind 'records' others; 0 if none fits.
 std::uint64_t kept_extent(std::span<const std::byte> file, std::uint64_t from, std::uint64_t end,
                           std::uint64_t records, kept_head& head) {
     if (end > file.size() || end < from || end - from < sizeof head) return 0;
@@ -316,7 +316,7 @@ void mutator::mutate_justdo() {
 void mutator::mutate_header() {
     headers_touched_ = true;
     mutate_word(map_->header_words, "header word");
-    // Both copies alike, or the mutated one the newer, so that it is the one that counts.
+    // Makes both copies alike, or the mutated one the newer, so that the mutated one counts.
     if (chance(60)) {
         auto h = load<pool_header>(chance(50) ? header_a_offset : header_b_offset);
         store(header_a_offset, h);
@@ -455,7 +455,7 @@ void mutator::put_new_bytes(position& at) {
     std::vector<std::uint64_t> payload;
     for (std::uint64_t n = pick(5); n > 0; --n) {
         const std::uint64_t to = chance(70) ? one_of(map_->object_words) : interesting_offset();
-        if (chance(30)) { // a run, which may say that it is longer than it is
+        if (chance(30)) { // a run, whose stated length may be wrong
             const std::uint64_t granules = pick(8);
             payload.push_back(to / granule_bytes * granule_bytes << 16);
             payload.push_back(chance(70) ? granules : interesting(granules));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Structure-aware mutation: knows where every field of a pool is, and makes checksums right again
-// afterwards in most cases, so that the checks behind them are reached.
+// Structure-aware mutation. It has the place of every field of a pool, and mostly makes checksums
+// right again afterwards, so that the checks behind them are reached.
 #pragma once
 
 #include "base_pools.hpp"
@@ -28,7 +28,7 @@ template <class T> T load_from(std::span<const std::byte> file, std::uint64_t at
     return out;
 }
 
-/// Where things are in a base pool, all from its start.
+/// Places of a base pool's parts, all from its start.
 class pool_map {
 public:
     explicit pool_map(const base_pool& of);
@@ -45,13 +45,13 @@ public:
     std::vector<block> blocks;        // allocated
     std::vector<block> free_slots;    // what could be blocks
     std::vector<std::uint64_t> edges; // offsets near which things go wrong
-    // MOD's part; empty where there is none.
+    // MOD's part; empty without one.
     std::uint64_t mod_super = 0;
     std::vector<std::uint64_t> mod_cells, mod_arenas;
     std::vector<std::uint64_t> mod_super_words, mod_cell_words, mod_arena_words, mod_bitmap_words;
     std::vector<block> mod_nodes;
 
-    // Engine justdo's; empty where there is none.
+    // Engine justdo's part; empty without one.
     std::vector<std::uint64_t> justdo_words, justdo_threads; // the latter: their blocks
 
 private:
@@ -70,7 +70,7 @@ public:
 
     void mutate();
     std::uint64_t file_bytes() const noexcept { return file_bytes_; }
-    /// What was done, for people; filled when 'tell' is set.
+    /// The mutations, for people; filled when 'tell' is set.
     std::string story;
     bool tell = false;
 

@@ -76,8 +76,8 @@ protected:
     std::unique_ptr<pool_file> file_;
 };
 
-// A section that resumed behind such a record wrote the segment record past the end of its half,
-// and past the end of the pool where the log was in its last block.
+// A section that resumed behind such a record wrote the segment record past the end of its half. If
+// the log was in the pool's last block, that was past the end of the pool.
 TEST_F(Regressions, LogWithoutRoomForASegmentRecordEndsBeforeThatRecord) {
     lane_position at = begin_undo(next_epoch());
     const auto room = static_cast<std::uint64_t>(at.limit - at.next);

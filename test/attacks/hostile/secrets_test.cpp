@@ -101,7 +101,7 @@ std::string bytes_of(const std::string& path) {
     return {std::istreambuf_iterator<char>(in), {}};
 }
 
-/// Where eight bytes of the secret stand; npos when nowhere. Gaps hold seven at most: those count
+/// The place of eight bytes of the secret; npos if nowhere. Gaps hold seven at most: those count
 /// from six on.
 std::size_t find_secret(const std::string& in, std::size_t piece = 8) {
     const std::string twice = secret() + secret();

@@ -19,7 +19,7 @@ void step() {
 
 template <class T> using as_stored = volatile T*;
 
-// What the plugin would emit around each store.
+// The calls that the plugin would emit around each store.
 template <built_for E, class T> HOSTILE void store_over_input(T* to, T value) {
     step();
     if (E == built_for::redo) {

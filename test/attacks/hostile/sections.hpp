@@ -54,8 +54,8 @@ void adopt(built_for engine, chain* c, node* staged);
 chain* make_chain();
 void destroy_chain(chain* c);
 
-/// What is wrong with a chain that should hold values first..last from its end to its head; null
-/// when nothing is.
+/// The fault of a chain that should hold values first..last from its end to its head; null if it
+/// has none.
 const char* fault(const chain* c, std::uint64_t first, std::uint64_t last);
 
 /// The functions, for logs that a mutation makes up.

@@ -40,7 +40,7 @@ kv::store_options options_for(const std::string& path, bool make) {
     return how;
 }
 
-/// What clients ask of a store. The sum keeps every read.
+/// A client's requests to a store. The sum keeps every read.
 class client {
 public:
     explicit client(kv::store& of) : of_(&of), counted_(&of.counted().join()) {}

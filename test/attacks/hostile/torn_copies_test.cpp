@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Goal: salvage opens every copy of a pool in use, whatever moments its blocks are of: to write and
-//           to read. It never
-// refuses, never crashes, never hangs, leaves no lock taken, and what it has opened opens again
-// without it, with what was done meanwhile. Method: a writer runs sections of each engine, updates
-// of MOD and calls of persistent objects on threads of their own, while its file is copied as `cp`
-// does. Then 4-KiB blocks of two such copies are put together by a fixed seed, thousands of times,
-// and opened in child processes. HOLDFAST_TORN_COPIES=100000 tries as many.
+// Goal: salvage opens every copy of a pool in use, for writing and for reading, whatever moments
+// its blocks are of. It never refuses, never crashes, never hangs, and leaves no lock taken. What
+// it has opened opens again without it, with the work done meanwhile. Method: a writer runs
+// sections of each engine, updates of MOD and calls of persistent objects on threads of their own,
+// while its file is copied as `cp` does. Then 4-KiB blocks of two such copies are put together by a
+// fixed seed, thousands of times, and opened in child processes. HOLDFAST_TORN_COPIES=100000 tries
+// as many.
 #include "sections.hpp"
 #include <base/assert.hpp>
 #include <justdo/test_support.hpp>
@@ -63,7 +63,7 @@ private:
     std::array<std::uint64_t, 1000> cells_{};
 };
 
-/// What a section of engine justdo needs a lock log and frames that grow for.
+/// A section of engine justdo on these needs a lock log and frames that grow.
 struct hall {
     hf::mutex locks[150];
     justdo::by_hand::plain_lock plain[150];
@@ -308,7 +308,7 @@ std::string used(pool& in) {
     return {};
 }
 
-/// What of that is missing at the next open, or does not go on.
+/// The part of that which is missing at the next open, or cannot be used.
 std::string missing(pool& in) {
     const auto* const root = in.root<root_of_all>();
     if (root == nullptr || root->after == nullptr) return {}; // the pool was full
@@ -332,7 +332,7 @@ void salvage_until(const std::string& path, const open_options& options, susecon
     ::waitpid(child, nullptr, 0);
 }
 
-/// What is wrong with one torn copy; empty: nothing. 'killed': the process that salvages it is, and
+/// The fault of one torn copy; empty: none. 'killed': the process that salvages it is killed, and
 /// closes nothing.
 std::string tried(const std::string& path, const image& bytes, open_options options, bool killed,
                   suseconds_t us) {
@@ -379,8 +379,8 @@ struct progress {
     char wrong[2000];
 };
 
-/// Tries the seeds from 'first' on, in a child: whatever ends that is one seed's. Returns the seed
-/// behind the last.
+/// Tries the seeds from 'first' on, in a child: if anything ends the child, one seed is the cause.
+/// Returns the seed behind the last.
 unsigned try_in_child(const std::vector<image>& images, const std::string& path,
                       const open_options& options, progress& shared, unsigned first, unsigned end) {
     shared.seed = first;
@@ -428,7 +428,7 @@ TEST_P(TornCopies, AreOpenedBySalvageToWriteAndToRead) {
 }
 
 using rooted = std::array<std::uint64_t, 64>;
-// What is of another moment than the chunk that it lies in: blocks would be handed out over it.
+// The anchor is of another moment than its chunk: blocks would be handed out over it.
 TEST(TornAnchor, AmongOtherBlocksIsGivenUpForGood) {
     for (const std::uint64_t place :
          {std::uint64_t{offsetof(root_words, root_offset)}, root_words::place_of_anchor(engine_mod),

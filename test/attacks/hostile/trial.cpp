@@ -32,11 +32,11 @@
 namespace hf::hostile {
 namespace {
 
-// Behind the longest pool, for files that are longer than their pools. Nothing of the library may
-// touch it.
+// Behind the longest pool, for files that are longer than their pools. The library must not touch
+// it.
 constexpr std::uint64_t slack_bytes = 16 << 10;
 
-/// What a user does with a pool, with objects of his own.
+/// Uses a pool as a program does, with objects of its own.
 class user {
 public:
     explicit user(pool& p) : pool_(&p) {}
@@ -298,8 +298,8 @@ std::string trial::run(std::uint64_t seed, tally& count, std::string* story) {
     fence_off(true);
     wrong = open_and_use(count);
     fence_off(false);
-    // A re-executed function stores where the objects say, and those may say anything. What the
-    // library does is seen by AddressSanitizer even then.
+    // A re-executed function stores to addresses from the objects, which may hold anything.
+    // AddressSanitizer watches the library even then.
     if (wrong.empty() && !executed_ &&
         !std::equal(behind.begin(), behind.end(), memory_.end() - slack_bytes))
         wrong = "something was written behind the pool";

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What is done with every mutant, and what is demanded of it: `verify --deep` calls it good only
-// when every block is what it was; opening it is refused with a sentence, or gives a pool that can
-// be used, closed and opened again.
+// The trial of every mutant, and its rules: `verify --deep` calls it good only when every block is
+// unchanged. Opening it is refused with a sentence, or gives a pool that can be used, closed and
+// opened again.
 #pragma once
 
 #include "mutation.hpp"
@@ -35,11 +35,11 @@ public:
     trial(const trial&) = delete;
     trial& operator=(const trial&) = delete;
 
-    /// Makes the mutant that 'seed' says and tries it; empty, or what is wrong. 'story' receives
-    /// what was mutated when it is not null.
+    /// Makes the mutant of 'seed' and tries it. Returns an empty text, or the fault. 'story', if
+    /// not null, receives the mutations.
     std::string run(std::uint64_t seed, tally& count, std::string* story);
 
-    /// What opening the last mutant came to.
+    /// The result of opening the last mutant.
     const std::string& said() const noexcept { return said_; }
 
 private:

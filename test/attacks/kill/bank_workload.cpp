@@ -47,7 +47,7 @@ void bank_load::run(hf::pool& pool, journal& log, unsigned thread) {
     }
 }
 
-/// What the balances should be if, of the unfinished transfers, those in 'whole' happened.
+/// Whether the balances are right if, of the unfinished transfers, those in 'whole' are complete.
 bool balances_agree(const bank::branch& branch, const journal& log, unsigned whole) {
     std::uint64_t expected[accounts];
     std::ranges::fill(expected, static_cast<std::uint64_t>(opening_cents));

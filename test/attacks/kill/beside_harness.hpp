@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What kill_beside and kill_views share: processes that read a pool beside the one that writes it
+// Shared by kill_beside and kill_views: processes that read a pool beside the one that writes it
 // (open_options::shared), and kills of readers, of the writer, of both, at moments drawn from a
 // seed. test/attacks/kill/README.md
 //
-// (1) A child ends by the kill alone: one that found something wrong has ended by itself, and fails
-//     the test.
-// (2) What children tell each other and the parent outlives them, in words that all of them share.
-// (3) Of one seed the kills, and what children draw, are the same; how far they have come is not.
+// (1) A child ends by the kill alone: a child that found something wrong has ended by itself, and
+//     fails the test.
+// (2) Reports of children to each other and to the parent outlive them, in words that all of them
+//     share.
+// (3) One seed gives the same kills and the same draws of children; how far they have come differs.
 #pragma once
 
 #include <holdfast/pool.hpp>
@@ -22,7 +23,7 @@ namespace kill_test {
 
 using u64 = std::uint64_t;
 
-/// Says what is wrong, and ends this process.
+/// Prints the fault, and ends this process.
 [[noreturn]] void broken(const char* what, u64 expected, u64 found);
 [[noreturn]] void broken(const hf::status& s);
 

@@ -2,7 +2,7 @@
 //
 // libc++'s map, unordered_map and vector, changed together by threads with articles of their own:
 // one lock, and tables that grow while they are killed. journal: last[k] is the amount of article
-// k, 0 when there is none; pending holds it before the unfinished operation, its place, and after.
+// k, 0 without one; pending holds it before the unfinished operation, its place, and after.
 #include "workload.hpp"
 #include <structures/container_sections.hpp>
 

@@ -20,7 +20,7 @@ struct plan {
     double seconds = 0;
     double every_ms =
         0; // that long after the threads have begun, each kill; 0: at moments drawn from the seed
-    std::uint64_t records = 0; // that are there before, and that nobody changes
+    std::uint64_t records = 0; // there before the run; no thread changes them
     std::string directory = "/dev/shm";
 };
 

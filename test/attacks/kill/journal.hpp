@@ -6,9 +6,8 @@
 //
 // (1) Operation n of a thread is a function of (seed, thread, n), so numbers suffice.
 // (2) A thread writes 'pending' before 'started', performs the operation, writes its effect to
-// 'last'
-//     and only then 'acked'. So acked <= started <= acked + 1, and when they differ, one operation
-//     is either whole or absent, and 'pending' says what 'last' held before it.
+//     'last' and only then 'acked'. So acked <= started <= acked + 1. When they differ, one
+//     operation is either whole or absent, and 'pending' contains the value of 'last' before it.
 #pragma once
 
 #include <array>
@@ -50,7 +49,7 @@ struct journal {
     std::uint64_t seed;
     unsigned threads;
     std::atomic<std::uint32_t> phase; // what the child is doing
-    // What verification found.
+    // Results of verification.
     std::uint64_t lost;     // acknowledged operations without their effect
     std::uint64_t failures; // claims that did not hold, lost ones included
     std::uint64_t pending, re_executed, resumed, rolled_back, discarded;

@@ -52,7 +52,7 @@ bool as_left(Map& m, const journal& log, unsigned thread, std::uint64_t key, std
     return there && found == value_of(log, thread, last - 1);
 }
 
-/// What each kind has of blocks: the map's root names its buckets' segments, too.
+/// Counts each kind's blocks: the map's root names its buckets' segments, too.
 void take_census(map& m, block_census& census, journal& log);
 void take_census(tree& m, block_census& census, journal& log);
 
@@ -121,7 +121,7 @@ template <class Map> void settle(Map& m, journal& log, unsigned thread) {
     if (!mine.unfinished()) return;
     const std::uint64_t n = mine.acked.load(), key = mine.pending[1];
     mine.last[key] = mine.pending[0];
-    // Absent, as well as whole, is right; a value that is neither is found with the others.
+    // An absent value is as right as a whole one; a value that is neither is found with the others.
     if (!operation_of(log, thread, n).reads && !as_left(m, log, thread, key, mine.last[key]) &&
         as_left(m, log, thread, key, n + 1))
         mine.last[key] = n + 1;
@@ -175,7 +175,7 @@ void take_census(map& m, block_census& census, journal& log) {
             log.fail("the node of key %#llx is in no block of its own",
                      static_cast<unsigned long long>(key));
     });
-    // What is left belongs to the root: itself, and the segments of buckets that its words name.
+    // The rest belongs to the root: itself, and the segments of buckets that its words name.
     const auto* words = reinterpret_cast<void* const*>(&m);
     for (std::size_t i = 0; i < sizeof m / sizeof *words; ++i) census.reach_if_block(words[i]);
 }

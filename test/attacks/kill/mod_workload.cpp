@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Every structure of MOD, of each thread one: single updates, batches, a stack and a queue that are
-// siblings and pass elements on, a map and a vector that change together without being. What they
-// hold follows from the operations before, so verification does these again on standard containers.
+// Every structure of MOD, one for each thread: single updates, batches, a stack and a queue that
+// are siblings and pass elements on, a map and a vector that change together without being
+// siblings. Their contents follow from the operations before, so verification repeats these on
+// standard containers.
 // journal: only 'started' and 'acked'.
 #include "workload.hpp"
 
@@ -144,7 +145,7 @@ status apply(structures& to, const operation& o) {
     return {};
 }
 
-/// What differs; null: nothing.
+/// The first difference; null: none.
 const char* difference(const structures& is, const model& expected) {
     std::map<u64, u64> map;
     for (const auto& [key, value] : is.map) map.emplace(key, value);
@@ -229,7 +230,8 @@ void mod_load::verify(pool& in, journal& log, unsigned thread) {
 
 void mod_load::verify(pool& in, journal& log) {
     mod::store& store = mod::store::in(in);
-    // At once, while the trace still runs; and again when it has given back what it found free.
+    // At once, while the trace still runs; and again when it has given back the free nodes that it
+    // found.
     for (unsigned t = 0; t < writers(log) && log.failures == 0; ++t) verify(in, log, t);
     if (const status s = store.wait_for_trace(); !s.ok()) log.fail("trace: %s", s.what().c_str());
     if (const status s = store.collect(); !s.ok()) log.fail("collect: %s", s.what().c_str());

@@ -30,7 +30,7 @@ struct settings {
     std::uint64_t memory_mib = 64; // 4 makes the server evict
 };
 
-/// What one connection knows of its keys. It alone changes them, with several requests under way.
+/// One connection's knowledge of its keys. It alone changes them, with several requests under way.
 class connection {
 public:
     connection(std::uint64_t seed, unsigned number, bool evicts)
@@ -68,7 +68,7 @@ private:
     change draw();
     std::string request(const change& c) const;
     bool take_answer(text_client& server);
-    /// Empty when 'found' is what is known; else what differs.
+    /// Empty if 'found' agrees with what is known; else the difference.
     std::string difference(const std::vector<entry>& found) const;
 
     std::uint64_t seed_;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Threads of a deterministic program, which each life of the process runs again from its beginning:
-// calls that survived are not made a second time, and answer what they answered, though the answers
-// count what all threads had done. What a thread calls next depends on its answers. When its
-// program has ended it begins the next one. journal: an operation is a step of a program; 'last'
-// holds what a thread had learned after each; 'pending' the calls that survive for sure, and those
-// that it may have made, of which program, and when that had begun.
+// Threads of a deterministic program, which each life of the process runs again from its beginning.
+// Calls that survived are not made a second time, and return their earlier answers, although the
+// answers count the calls of all threads. A thread's answers decide its next call. When its program
+// has ended it begins the next one. journal: an operation is a step of a program; 'last' holds what
+// a thread had learned after each; 'pending' the calls that survive for sure, those that it may
+// have made, their program, and the time of that program's beginning.
 #include "workload.hpp"
 #include <simpo/core.hpp>
 
@@ -23,7 +23,7 @@ using u64 = std::uint64_t;
 
 constexpr u64 steps = 120; // of a program; half of them answer
 
-/// Of each thread, which of its program's calls is next.
+/// For each thread, which of its program's calls is next.
 class ledger {
 public:
     static constexpr simpo::class_name simpo_class{"ledger", 1};

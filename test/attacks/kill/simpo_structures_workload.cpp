@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The structures of holdfast/simpo/, a set for each thread. An operation is one to four calls on
-// one of them, the last of which commits; a log that is nearly full commits before, so of an
-// operation that was cut short any first part may be there.
-// journal: 'last' holds what a thread's structures are after an even and after an odd number of
-// operations.
+// one of them; the last call commits. A log that is nearly full commits before, so any first part
+// of an operation that was cut short may be there.
+// journal: 'last' holds a thread's structures after an even and after an odd number of operations.
 #include "workload.hpp"
 #include <simpo/core.hpp>
 
@@ -77,7 +76,7 @@ template <class T> void make_part(T& on, u64 operation, unsigned part) {
     call_on(&on, mix(operation, part),
             [&]<auto F>(auto... arguments) { (void)(on.*F)(arguments...); });
 }
-/// Of a persistent object; what cannot be deferred is called.
+/// One part of an operation on a persistent object; calls what cannot be deferred.
 template <class T> void make_part(simpo::object<T>& on, u64 operation, unsigned part) {
     call_on(static_cast<const T*>(nullptr), mix(operation, part), [&]<auto F>(auto... arguments) {
         using returns = typename simpo::detail::member_function<decltype(F)>::returns;
@@ -86,7 +85,7 @@ template <class T> void make_part(simpo::object<T>& on, u64 operation, unsigned 
     });
 }
 
-/// Calls visit(index, structure) for the one that an operation is about.
+/// Calls visit(index, structure) for the operation's structure.
 template <class Visit, std::size_t... I>
 void visit_one(all_types& all, u64 which, Visit&& visit, std::index_sequence<I...>) {
     ((which == I ? visit(I, std::get<I>(all)) : void()), ...);
@@ -99,7 +98,7 @@ template <class Visit> void visit_all(all_types& all, Visit&& visit) {
 }
 
 static_assert(2 * sizeof(all_types) <= sizeof thread_journal::last);
-/// What a thread's structures are after so many operations.
+/// A thread's structures after so many operations.
 all_types& after(thread_journal& of, u64 operations) {
     return *reinterpret_cast<all_types*>(reinterpret_cast<std::byte*>(of.last) +
                                          operations % 2 * sizeof(all_types));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A dozen objects in a pool with room for a few, so that nearly every operation has one come back
-// from its file, and another one go. An operation is a deferred call and an instant one of the same
-// object, which its number tells. journal: only 'started' and 'acked'.
+// A dozen objects in a pool with room for a few, so nearly every operation brings one back from its
+// file, and makes another one go. An operation is a deferred call and an instant one of the same
+// object; its number decides which. journal: only 'started' and 'acked'.
 #include "workload.hpp"
 #include <simpo/objects.hpp>
 
@@ -21,7 +21,7 @@ using u64 = std::uint64_t;
 
 constexpr unsigned pages = 12;
 
-/// Of each thread, how many operations had their two calls made here, and which was the last.
+/// For each thread, how many operations had their two calls made here, and which was the last.
 class page {
 public:
     static constexpr simpo::class_name simpo_class{"page", 1};

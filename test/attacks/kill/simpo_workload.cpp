@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // One persistent object that all threads change: an operation is a few deferred calls and an
-// instant one, which commits them, and whatever the others have deferred. So of an operation that
-// was cut short any first part may be there: calls of one thread keep their order, and the thread
-// goes on behind the last one. Beside it the first thread makes and destroys objects.
+// instant one, which commits them together with the deferred calls of others. So any first part of
+// an operation that was cut short may be there: calls of one thread keep their order, and the
+// thread goes on behind the last one. Beside it the first thread makes and destroys objects.
 // journal: only 'started' and 'acked'.
 #include "workload.hpp"
 #include <simpo/objects.hpp>
@@ -20,7 +20,7 @@ namespace {
 using namespace hf;
 using u64 = std::uint64_t;
 
-/// Of each thread, how many calls have been made, and a hash of them in their order.
+/// For each thread, how many calls have been made, and a hash of them in their order.
 class tally {
 public:
     static constexpr simpo::class_name simpo_class{"tally", 1};
@@ -38,7 +38,7 @@ public:
         return add(thread, number), all_;
     }
     u64 next(std::uint32_t thread) const { return next_[thread]; }
-    /// What is wrong; null: nothing is.
+    /// The fault; null: none.
     const char* fault(unsigned threads) const {
         u64 calls = 0, cells = 0;
         for (const u64 c : cells_) cells += c;

@@ -4,11 +4,11 @@
 // readers, of the writer, of both, at moments drawn from a seed. test/attacks/kill/README.md
 //
 // The writer defers, commits and checkpoints as fast as it can, by two threads on one object and by
-// one on another, whose groups are of four calls; their logs are so short that they go round all
-// the time. Beside that an object comes, goes and is remade, where readers look for it. A reader
-// finds the cells of each object add up, groups whole, nothing older than what was acknowledged
-// before it looked, and never less than it has seen. What any reader has seen is there when a
-// writer that was killed is followed by the next.
+// one on another, whose groups are of four calls. Their logs are so short that they go round all
+// the time. Besides, an object is made, destroyed and made again, while readers look for it. For a
+// reader the cells of each object add up, groups are whole, nothing is older than what was
+// acknowledged before it looked, and nothing is less than it has seen. What any reader has seen is
+// still there when another writer follows one that was killed.
 #include "beside_harness.hpp"
 
 #include <holdfast/author/mod/store.hpp>
@@ -149,7 +149,7 @@ void views::write(hf::pool& pool, std::mt19937_64& chance) {
     other.join();
 }
 
-/// One look at each; 'least': what readers and the writer know of already.
+/// One look at each; 'least': what readers and the writer have seen already.
 void views::look_at(unsigned which, view& at, u64& count, u64& version) {
     const u64 told = words_.told[which], seen = words_.seen[which];
     const hf::status s = at.refresh();

@@ -25,8 +25,8 @@ public:
     /// Layout and sizes; the harness adds mode and engines. 'round' varies them.
     virtual void shape(hf::open_options& options, std::uint64_t round) const = 0;
     virtual hf::engine_options engines() const { return {}; }
-    /// Before anything else: so many records are there besides, which nobody changes. False: it has
-    /// no room for them.
+    /// Called first: adds so many records, which nobody changes. False if there is no room for
+    /// them.
     virtual bool fill(std::uint64_t records) { return records == 0; }
     /// Makes what the threads need, unless an earlier life of the process has.
     virtual void prepare(hf::pool& pool, journal& log) = 0;
@@ -36,7 +36,7 @@ public:
     virtual void verify(hf::pool& pool, journal& log) = 0;
 };
 
-/// Those that this program was built with.
+/// The workloads of this program's build.
 std::vector<workload*> workloads();
 
 workload& map_workload();
@@ -100,8 +100,8 @@ private:
         std::size_t bytes;
         bool reached;
     };
-    /// Whether engine justdo keeps its logs there: the block of a thread, or the one that names
-    /// those.
+    /// Whether engine justdo keeps its logs there: in the block of a thread, or in the block that
+    /// names those.
     static bool is_log(const entry& e) {
         namespace jd = hf::justdo;
         if (e.bytes < sizeof(jd::thread_block)) return false;

@@ -31,7 +31,8 @@ sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[2]), str(pathlib.Pa
 import compile_command  # noqa: E402
 import source_text  # noqa: E402
 
-# Where mutants change something; what the checker does not run, or is, it does not judge.
+# Folders in which mutants change something. The checker does not judge what it does not run, or
+# itself.
 SOURCES = ["src", "include", "examples", "research"]
 NEVER_RUN = {"check", "verify"}
 KINDS = [
@@ -46,10 +47,11 @@ KINDS = [
     "counter rebuilt wrongly", "move loses or duplicates", "capacity before array",
     "early reuse of retired memory", "published memory changed in place"]
 OPTIONAL = "crash_plain_"    # programs of bench/plain, whose packages may be missing
-# What a mutant may change, by the directory of the objects in the build. Crash programs have all of a pool in
-# hf_traced; the modules are those of tests, which judge what the checker does not see: the wait for a disk.
+# The code that a mutant may change, by the directory of the objects in the build. Crash programs
+# have all of a pool in hf_traced; the modules are those of tests, which judge what the checker does
+# not see: the wait for a disk.
 RECOMPILED = re.compile(r"/(hf_traced|crash_\w+|hf_sim|hf_slpmt|hf_mod|hf_open|hf_simpo)\.dir/")
-# Of a core, for a verdict on a mutant, and on the true code.
+# Processor time of one core for a verdict on a mutant, and on the true code.
 MUTANT_SECONDS_MAX, TRUE_SECONDS_MAX = 30, 200
 # A function's code may be put down to lines around the changed ones.
 NEAR_LINES = 12
@@ -182,8 +184,8 @@ class Workshop:
         output_of([*self.cache, *out, *flags, "-o", target], cwd=self.build.directory, env=self.environment)
 
     def precompiled_for(self, words, original):
-        """What a source of the library includes, parsed once for all of its mutants; where they are
-        few, or in a header that it includes, what it takes from elsewhere."""
+        """The headers of a source of the library, parsed once for all of its mutants. If it has few
+        mutants, or for a header: the headers that it takes from elsewhere."""
         stem, text, stamps = "others", "".join(f"#include <{name}>\n" for name in OTHERS), []
         if original.suffix == ".cpp" and self.mutants_of[original] >= PRECOMPILED_MIN:
             stem = re.sub(r"\W+", "-", str(original.relative_to(self.source)))
@@ -253,8 +255,8 @@ def functions_by_name(source):
 
 
 def places(mutant, functions):
-    """(file, begin, end) of every place in the mutant's function that reads as its 'old', but for white
-    space between words."""
+    """(file, begin, end) of every place in the mutant's function that reads as its 'old', except
+    for white space between words."""
     pattern = re.compile(r"\s+".join(re.escape(word) for word in mutant["old"].split()))
     for file, text, function in functions[mutant["in"]]:
         for match in pattern.finditer(text, function.begin, function.end):
@@ -289,7 +291,8 @@ def one_in(share, mutants):
 
 
 def one_of_each_kind(mutants, part, parts):
-    """Of a source if there is one: a header is compiled for many. In a part are those that share an executable."""
+    """In a source if possible: a header is compiled for many. Mutants that share an executable are
+    in one part."""
     first = {}
     for mutant in sorted(mutants, key=lambda m: m["file"].endswith(".hpp")):
         first.setdefault(mutant["kind"], mutant)

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Every mutant's place is there exactly once, wherever the checkout lies: of the runtime's, of the analysis's,
-of mode power's, and of those that are linked to a test. Said in seconds, before the mutants themselves take minutes. And a mutant that never
-ends is told from one that is rejected."""
+"""Every mutant's place is there exactly once, wherever the checkout lies: of the runtime's, of the
+analysis's, of mode power's, and of those that are linked to a test. This takes seconds; the mutants
+themselves take minutes. And a mutant that never ends is distinguished from one that is rejected."""
 import json
 import pathlib
 import sys
@@ -12,7 +12,7 @@ import mutants
 
 
 def other_places(root):
-    """(name, file, text that is to be there once) of the lists that have a runner of their own."""
+    """(name, file, text that must be there once) of the lists that have a runner of their own."""
     for listed in sorted(root.glob("src/*/mutants_*.json")):
         for mutant in json.loads(listed.read_text()):
             yield mutant["name"], mutant["file"], mutant["old"]

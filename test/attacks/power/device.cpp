@@ -86,7 +86,7 @@ names device::seen() const {
 }
 
 void device::visit(const std::function<void(const names&)>& visit) {
-    // Every choice, counted like the digits of a number; given up where they are too many.
+    // Tries every choice, counted like the digits of a number; gives up if they are too many.
     std::vector<std::size_t> digits, bases;
     std::size_t at = 0;
     const auto counted = [&](std::size_t base) {

@@ -2,10 +2,10 @@
 //
 // A file system on a block device that loses power: what it may hold after each recorded event.
 //
-// (1) Of a file, a sync has made durable what was written before, and its size. Of what came later,
-//     each sector may be there in any of its versions, and the size may be any it had.
+// (1) A sync of a file has made durable what was written before, and its size. Of later writes each
+//     sector may be there in any of its versions, and the size may be any it had.
 // (2) Names that a directory's sync has not covered may be there or not, each by itself.
-// (3) A sector is old or new. What was never written reads as zeros.
+// (3) A sector is old or new. Bytes never written read as zeros.
 #pragma once
 
 #include "recorder.hpp"
@@ -17,18 +17,18 @@
 namespace hf::power_test {
 
 using content = std::vector<char>;
-/// What has each name.
+/// The contents by name.
 using names = std::map<std::string, content>;
 
 class device {
 public:
     device(std::uint64_t sector_bytes, unsigned states_max)
         : sector_bytes_(sector_bytes), states_max_(states_max) {}
-    /// Takes an event; then calls 'visit' with states that a failure may leave: all where they are
-    /// at most 'states_max', else some.
+    /// Takes an event; then calls 'visit' with states that a failure may leave: all of them if they
+    /// are at most 'states_max', else some.
     void take(const file_event& e);
     void visit(const std::function<void(const names&)>& visit);
-    /// What the next process sees where this one was killed: all of it, whatever of it is durable.
+    /// What the next process sees if this one is killed here: everything, durable or not.
     names seen() const;
 
 private:

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Goal: what a disk could not write when a pool was closed is not taken for written by who opens it next: what a clean close
-has vouched for is there when the machine fails.
+"""Goal: if a disk could not write something when a pool was closed, the next open does not take it
+for written: what a clean close has vouched for is there when the machine fails.
 
-Method: a file system on a loop device whose file lies on a tmpfs that is full at that moment, so that the device answers with
-errors. Then there is room again; the pool is opened and closed; and the kernel forgets all that it takes for written.
+Method: a file system on a loop device whose file lies on a tmpfs that is full at that moment, so
+that the device answers with errors. Then there is room again; the pool is opened and closed; and
+the kernel forgets all that it takes for written.
 
 usage: failing_disk_test.py stored_and_closed
 """
@@ -39,7 +40,7 @@ def opened(pool, *number):
 
 
 def seen(process):
-    """What the process shows of its pool, which stays open."""
+    """The process's report of its pool, which stays open."""
     line = process.stdout.readline()
     check(line and len(line.split()) == 2, f"a pool that opens: {line}")
     return tuple(map(int, line.split()))
@@ -71,7 +72,7 @@ def forget_what_is_written():
 
 
 def in_namespace():
-    """Again, where what is mounted goes with the process."""
+    """Runs the program again, in a namespace whose mounts end with the process."""
     if "HOLDFAST_IN_NAMESPACE" in os.environ:
         return
     if not quietly("unshare", "--mount", "true"):

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Goal: whatever life a pool in mode power has had, the next open has every section that returned.
-//           Method: child
-// processes that are killed while they work, recover, grow the pool, fill its log, or fork; what
-// they have been promised lies in memory that outlives them.
+// Goal: after any life of a pool in mode power, the next open has every section that returned.
+// Method: child processes that are killed while they work, recover, grow the pool, fill its log, or
+// fork. Promises to them are kept in memory that outlives them.
 #include <section/list_sections.hpp>
 
 #include <holdfast/author/blocks.hpp>
@@ -58,7 +57,7 @@ void die() {
     if (!::testing::Test::HasFailure()) ::kill(::getpid(), SIGKILL);
 }
 
-/// Of a child that must come to be killed.
+/// Runs a child that must be killed at its end.
 void killed(const std::function<void()>& body) {
     const int how = in_child(body);
     EXPECT_TRUE(WIFSIGNALED(how) && WTERMSIG(how) == SIGKILL);

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A disk that loses all that it can, for a program that is started with this library in LD_PRELOAD:
-// what is written stays in the process until it is synced, so that with SIGKILL everything goes
-// that a power cut could take. What is read is what was written.
-//
+// A disk that loses all that it can, for a program that is started with this library in LD_PRELOAD.
+// Written bytes stay in the process until they are synced, so SIGKILL takes everything that a power
+// cut could take. Reads return the written bytes.
 // LOSSY_SYNC_MS: how long a sync takes; nothing of it is on the disk before its end.
-// LOSSY_FAILS:   while this file exists syncs fail, and what they were for is lost.
+// LOSSY_FAILS:   while this file exists syncs fail, and lose what they should write.
 // LOSSY_SYNCS:   a file that grows by a byte for each sync.
 #include <linux/magic.h>
 

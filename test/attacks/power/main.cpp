@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Goal: a pool in mode power has, whatever its disk holds after a failure, every update that was
-//           promised, and of
-// those behind them a first part. Method: a map is made and changed, and what the library asks of
-// the file system recorded; every state of device.hpp after every event is opened with the library
-// itself, and read. Some are recorded anew while they recover and are worked on, and torn again.
+// promised, and of those behind them a first part. Method: a map is made and changed, and what the
+// library asks of the file system recorded; every state of device.hpp after every event is opened
+// with the library itself, and read. Some are recorded anew while they recover and are worked on,
+// and torn again.
 //
 // usage: power_ENGINE [--states N] [--sector BYTES]
 #include "device.hpp"
@@ -64,7 +64,7 @@ private:
 std::string directory, path, swapped; // the last: where an object goes
 std::uint64_t states = 0, nested = 0, killed = 0, violations = 0;
 
-/// What update 'n' does: to the pool's map, and to the model.
+/// Update 'n', of the pool's map and of the model.
 std::uint64_t key_of(unsigned n) { return n * 7 % 5; }
 bool erases(unsigned n) { return n % 4 == 3; }
 value value_of(unsigned n) { return {n, n + 1, n + 2, n + 3}; }

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// For failing_disk_test.py: opens a pool in mode power, stores a number to all of its root by plain
-// stores if there is one, and closes it once it is told to; prints what it held, and how much of
-// it.
+// For failing_disk_test.py: opens a pool in mode power. With a number, stores it to all of the root
+// by plain stores. Prints what the root held, and how much of it. Closes the pool on request.
 //
 // usage: stored_and_closed POOL [NUMBER]
 #include <holdfast/pool.hpp>

@@ -3,17 +3,17 @@
 """Unsound twins of the compiler's analysis: each must be rejected.
 
 A mutant (analysis_mutants.json) brings one known unsound rule back, by replacing text of one or two
-sources; text that is not found exactly once is an error, so that the list cannot rot. It is about engine
-clobber, or the one it names. Its objects are
-compiled by the build's own commands and the plugin is linked from them and the others as they are. The
-adversarial functions (compiler/test/oracle/adversarial.cpp) judge first, at several levels, then 100
-random programs; --all runs both, always, and tells who rejects what. Before all others comes the one
-function that a mutant names ("by"), compiled alone, which takes a third of the time. What changes no log is
-judged by the test of the compiler that a mutant names ("lit", a file in compiler/test). The true plugin comes
-first: with it nothing may fail.
+sources. Text that is not found exactly once is an error, so that the list cannot rot. A mutant is
+about engine clobber, or the engine it names. The build's own commands compile its objects, and the
+plugin is linked from them and the unchanged others. The adversarial functions
+(compiler/test/oracle/adversarial.cpp) judge first, at several levels, then 100 random programs;
+--all always runs both, and reports which of them rejects what. Before all others comes the one
+function that a mutant names ("by"), compiled alone, which takes a third of the time. A mutant that
+changes no log is judged by the test of the compiler that it names ("lit", a file in compiler/test).
+The true plugin comes first: with it nothing may fail.
 
-What all mutants have in common is made once: LLVM's headers are parsed once for all sources, the
-adversarial functions once for each level, up to the first pass.
+Common work is done once: LLVM's headers are parsed once for all sources, the adversarial functions
+once for each level, up to the first pass.
 """
 import argparse
 import concurrent.futures
@@ -82,7 +82,7 @@ class Judge:
         self.true_oracles, self.unoptimised = {}, {}
 
     def compile(self, file, edits, directory):
-        """The mutated object, and the build's own that it stands for."""
+        """The mutated object, and the build's own that it replaces."""
         command = self.compiles[str(ROOT / file)]
         source = directory / pathlib.Path(file).name
         text = mutated(file, edits)
@@ -98,7 +98,7 @@ class Judge:
         return original, str(object_)
 
     def precompile(self, files):
-        """What these sources include; their commands differ in their names only."""
+        """The headers of these sources; their commands differ in their names only."""
         lines = {line for file in files for line in re.findall(r"^#include .*\n", (ROOT / file).read_text(), re.M)}
         header = self.work / "included.hpp"
         header.write_text("".join(sorted(lines)))
@@ -148,7 +148,7 @@ class Judge:
             raise RuntimeError(f"the mutant does not compile its tests:\n{built.stderr[-2000:]}")
         done = run([program, "--nested", "2"], PROCESSOR_SECONDS)
         failed = re.findall(r"^FAIL (\w+):", done.stdout, re.M)
-        # What goes on with wrong values may end anywhere, or never.
+        # Code that goes on with wrong values may end anywhere, or never.
         if done.returncode < 0:
             failed.append("no end" if done.returncode == -signal.SIGXCPU else "a signal")
         return failed

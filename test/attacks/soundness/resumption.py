@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Random programs with locks against the resumption of engines justdo and ido.
 
-Each program (compiler/test/oracle/Inputs/random_programs.py) is compiled for every build
-below, in trace mode, linked with the oracle of engine justdo and explored: it is stopped at every event, goes on in what
-survives, is stopped again, and must leave what it would have left. What it makes of the pool must be
-what it makes of it where no plugin has seen it. In the builds 'unmarked' the compiler finds the sections itself.
+Each program (compiler/test/oracle/Inputs/random_programs.py) is compiled for every build below, in
+trace mode, linked with the oracle of engine justdo and explored: it is stopped at every event,
+resumes in what survives, and is stopped again. The pool must be as after a run without stops, and
+as the same program leaves it when it is compiled without the plugin. In the builds 'unmarked' the
+compiler finds the sections itself.
 
 It also says how much code and time the engine takes: its objects' text and the compiler's seconds beside those of the same
 source without the plugin, at the same level, not traced.

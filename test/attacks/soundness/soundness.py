@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Random failure-atomic programs against the analysis.
 
-Each program (compiler/test/oracle/Inputs/random_programs.py) is compiled for every build below, in trace
-mode, linked with the oracle and explored: every access of an uninterrupted run is judged byte by byte,
-then the section crashes at every store, log entry and allocation, with lines torn and reordered, and is
-recovered. What it makes of the pool, an image, must be what the same program makes of it that no plugin has seen.
-A failure names program and build, and the command that runs it alone.
+Each program (compiler/test/oracle/Inputs/random_programs.py) is compiled for every build below, in
+trace mode, linked with the oracle and explored. Every access of an uninterrupted run is judged byte
+by byte. Then the section crashes at every store, log entry and allocation, with lines torn and
+reordered, and is recovered. The pool, an image, must be as the same program leaves it when it is
+compiled without the plugin. A failure names program and build, and the command that runs it alone.
 
 Engine redo, and auto, take exceptions as well, and calls by address: each gets half as many programs more that throw, and half as many that
 throw and call by address.
@@ -99,7 +99,7 @@ class Soundness:
                 pathlib.Path(leftover).unlink()
 
     def plain_images(self, stem):
-        """What each program makes of the pool without an engine."""
+        """The pool that each program leaves without an engine."""
         binary, _ = self.linked(stem, "plain", ["-O0", "-DHOLDFAST_UNINSTRUMENTED"])
         said = checked([binary, "--images"]).stdout.splitlines()
         self.cleared(binary)

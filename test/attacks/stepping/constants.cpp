@@ -114,7 +114,7 @@ HF_TXFUNC void numbers_of_addresses(long* p) noexcept {
     p[2] = *reinterpret_cast<const long*>(word);
     p[3] = *reinterpret_cast<const long*>(words[(p[0] + p[2]) & 1]);
     p[4] = static_cast<long>(word % alignof(long));
-    // Of an address that is not known before.
+    // With an address that is not known before.
     const kind* const which = &kinds[p[5] % 3];
     words[p[0] & 1] = reinterpret_cast<std::uintptr_t>(which) + (p[4] << 3);
     const std::uintptr_t kept = reinterpret_cast<std::uintptr_t>(which->name) ^ 1;
@@ -124,8 +124,8 @@ HF_TXFUNC void numbers_of_addresses(long* p) noexcept {
 }
 SCENARIO(numbers_of_addresses, count_up, [] { numbers_of_addresses(at<long>(0)); })
 
-// The bytes behind such an address, where nobody knows which constant it is. The model that mutants
-// of the analysis run on copies within the pool alone.
+// The bytes behind such an address, when nobody knows which constant it is. The model that mutants
+// of the analysis run on copies only within the pool.
 #if !defined(COPIES_WITHIN_POOL)
 constexpr std::string_view words[] = {"zero", "a word of more than eight bytes", "two"};
 HF_TXFUNC void texts_copied(long* p) noexcept {
@@ -134,7 +134,7 @@ HF_TXFUNC void texts_copied(long* p) noexcept {
     const std::string_view one = kept[p[0] & 1];
     std::copy(one.begin(), one.end(), reinterpret_cast<char*>(p + 2));
     std::strcpy(reinterpret_cast<char*>(p + 7), kinds[p[1] % 3].name);
-    // What is copied from a place that is overwritten next was there before.
+    // The source, which the next store overwrites, had its bytes before.
     std::memcpy(p + 10, p + 2, 8);
     kept[1] = words[p[0] % 3];
     std::memcpy(p + 2, kept[p[0] & 1].data(), 4);

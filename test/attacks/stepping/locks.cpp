@@ -2,7 +2,7 @@
 //
 // Sections that take and release locks of the pool inside, for engine justdo: several, nested, hand
 // over hand, shared, tried, by their own calls and by the standard library's guards, and in helpers
-// that return with a lock held. With LOCKS_UNMARKED nobody says which functions they are
+// that return with a lock held. With LOCKS_UNMARKED no mark names these functions
 // (-holdfast-between-locks).
 #include "oracle.hpp"
 
@@ -86,8 +86,8 @@ SCENARIO(
     reads_under_one, [] { at<account>(64)->cents = 100; },
     [] { reads_under_one(at<account>(64), at<account>(128)); })
 
-// One is tried while the other is held, and where it is not free both are let go and the other one
-// comes first.
+// Tries one lock while it holds the other. If the first is not free, it releases both and takes the
+// other one first.
 HF_TXFUNC void transfer_scoped(account* from, account* to, long cents) noexcept {
     const std::scoped_lock both{from->lock, to->lock};
     from->cents -= cents;
@@ -128,7 +128,7 @@ SCENARIO(
     tries_and_counts, [] { at<account>(64)->cents = 11; },
     [] { tries_and_counts(at<account>(64), at<account>(128)); })
 
-// What counts up was saved before the lock was asked for, and is another one behind it.
+// The counter was saved before the lock was asked for, and has another value behind it.
 HF_TXFUNC void tries_each_round(account* a, account* b) noexcept {
     const std::unique_lock held{a->lock};
     for (long i = 1; i < 4; ++i) {
@@ -223,7 +223,7 @@ SCENARIO(
     publishes, [] { at<account>(64)->cents = 9, at<long>(256)[0] = 4; },
     [] { publishes(at<account>(64), at<long>(256)); })
 
-// What only the result is made of may fault where nobody has kept what it is made of.
+// Only the result's inputs may fault: the values that they are computed from are not kept.
 HF_TXFUNC long returns_what_it_loads(account* a, const account* b, const long* words, long count,
                                      long by) noexcept {
     const std::unique_lock held{a->lock};

@@ -10,10 +10,9 @@
 //    (single_step.hpp): the first one takes thousands to attach the thread. Whenever the file has
 //    changed, it is what a SIGKILL here would leave.
 // 3. Each of these is written to the file and opened, as the next process would. The root object
-// and
-//    every allocated block must be byte for byte what they are in a state that is not older than
-//    the last call that had returned. With --elsewhere another program does that first, which has
-//    its own code and constants at other addresses.
+//    and every allocated block must be byte for byte what they are in a state that is not older
+//    than the last call that had returned. With --elsewhere another program does that first, which
+//    has its own code and constants at other addresses.
 // 4. The pool must go on working: the next call must take and free as many blocks as it would have,
 //    wherever they lie now, and leave what the next process finds again.
 #include "oracle.hpp"
@@ -48,7 +47,7 @@ extern "C" __attribute__((weak)) bool stepping_is_lock(std::size_t offset) noexc
 namespace {
 
 constexpr unsigned runs = 2;
-// They free what lies in the root object, which the oracle's heap forgives; or link by distances,
+// They free a part of the root object, which the oracle's heap forgives; or they link by distances,
 // which differ where a block does.
 constexpr std::array<std::string_view, 6> left_out = {
     "remove_odd", "append_growing", "append_in_place", "near_push", "near_cut", "near_steps"};
@@ -88,10 +87,10 @@ hf::pool opened(hf::create creation) {
     std::exit(1);
 }
 
-/// What an application can see of a pool, wherever its blocks lie: a section that had stored
-/// nothing yet may be given others when it is re-executed. The root object, then every block in the
-/// order in which a walk over aligned words meets it, each word that leads to one replaced by its
-/// number.
+/// The part of a pool that an application can see, wherever its blocks lie: a section that had
+/// stored nothing yet may get other blocks when it is re-executed. The root object, then every
+/// block in the order in which a walk over aligned words meets it; each word that leads to a block
+/// is replaced by the block's number.
 struct contents {
     std::vector<std::uint64_t> words;
     std::size_t unreached = 0; // blocks
@@ -151,7 +150,7 @@ void write_file(const stepping::image& bytes) {
 
 constexpr int same_addresses = 3;
 
-/// What such a process does.
+/// The work of such a process.
 int open_elsewhere() {
     if (fmt::format("{}", fmt::ptr(&chosen)) == chosen.unlike) return same_addresses;
     opened(hf::create::never);

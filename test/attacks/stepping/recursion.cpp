@@ -45,7 +45,7 @@ HF_TXFUNC void results_in_memory(tree* t) noexcept {
 }
 SCENARIO(results_in_memory, grow, [] { results_in_memory(at<tree>(0)); })
 
-// What is called changes a local of its caller.
+// The called function changes a local of its caller.
 __attribute__((noinline)) void walk(const tree* t, long* total, int depth) {
     if (t == nullptr) return;
     walk(t->left, total, depth + 1);
@@ -85,7 +85,7 @@ SCENARIO(
     },
     [] { by_turns(at<long>(0)); })
 
-// What is called stores over what its caller has read since its last step.
+// The called function stores over what its caller has read since its last step.
 __attribute__((noinline)) long put(long* p, int n) {
     p[0] = n;
     if (n == 0) return 7;
@@ -143,8 +143,8 @@ SCENARIO(
     },
     [] { cleared(at<long>(0)); })
 
-// In a loop, calls of what comes back without a step: what the next step saves must not take the
-// place of what the step before it has saved.
+// In a loop, calls of a function that returns without a step: values saved for the next step must
+// not overwrite those that the step before it has saved.
 struct branch {
     long n, sum;
     branch* child[4];

@@ -29,7 +29,7 @@ struct moment {
 
 struct recording {
     image start;                 // the file before the first instruction
-    std::vector<moment> moments; // in order; what changed nothing is left out
+    std::vector<moment> moments; // in order; without steps that changed nothing
     std::uint64_t instructions = 0;
     std::string failure; // why there is no whole recording; empty: there is
 };
@@ -39,12 +39,12 @@ struct calls {
     unsigned all;
 };
 
-/// Forks a child that calls 'prepare' and then 'work', stepped but for the first calls; kills it
-/// behind the last one. 'file' is mapped by the child only, and does not change its size.
+/// Forks a child that calls 'prepare' and then 'work', stepped except for the first calls; kills it
+/// behind the last one. Only the child maps 'file', which does not change its size.
 recording record(const std::string& file, const std::function<void()>& prepare, calls wanted,
                  const std::function<void()>& work);
 
-/// Makes 'of' what it was at the moment: to be called with every moment, in order.
+/// Makes 'of' the image at this moment: call it with every moment, in order.
 void advance(image& of, const moment& to) noexcept;
 
 } // namespace stepping

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """write_programs.py OUT FIRST COUNT SEED: random failure-atomic programs, as one source file.
 
-Of COUNT programs, those that free an item which was never allocated are left out: the oracle's heap
+COUNT programs, without those that free an item which was never allocated: the oracle's heap
 forgives that, a pool's does not.
 """
 import pathlib

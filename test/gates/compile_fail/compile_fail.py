@@ -4,7 +4,7 @@
 
 usage: compile_fail.py FILE… -- COMPILER OPTION…
 
-A file says '// error: text' on the line that is to be refused, or '// error in a header: text' where
+A file says '// error: text' on the line that must be refused, or '// error in a header: text' where
 the message points to something that the line calls.
 """
 import pathlib

@@ -6,10 +6,11 @@ usage: console.py --source ROOT [--build BUILD] [--python BIN] PAGE  run the pag
        console.py --marked ROOT                                      look at the blocks of all pages, run nothing
        console.py --self-test                                        require that each kind of wrong line is found
 
-In a block marked `console`, a line that begins with '$ ' is a command, what follows is what a terminal shows of it. '…'
-stands for any text within a line. A block marked `sh` is commands alone, which must succeed. One marked `python` is a
-program; it may use the classes and functions of those before it. All commands of a page run in one shell, in a folder
-that looks like a clone in which `make build` has been run: its `build/release` is BUILD, its home is the folder itself.
+In a block marked `console`, a line that begins with '$ ' is a command; the lines behind it are what
+a terminal shows of it. '…' matches any text within a line. A block marked `sh` is commands alone,
+which must succeed. A block marked `python` is a program; it may use the classes and functions of
+those before it. All commands of a page run in one shell, in a folder that looks like a clone in
+which `make build` has been run: its `build/release` is BUILD, its home is the folder itself.
 
 A block that is not run says why in the line before it: <!-- not run: it takes half an hour -->.
 
@@ -43,7 +44,8 @@ def blocks(page):
 
 
 def unmarked(page, targets=()):
-    """What is wrong with the marks of a page's blocks: commands in a block that nobody runs; and a `make` of what is no target."""
+    """Faults in the marks of a page's blocks: commands in a block that nobody runs; and a `make` of
+    an unknown target."""
     for named in re.finditer(r"`make ([a-z][a-z-]*)", page):
         if named[1] not in targets:
             yield f"{page.count(chr(10), 0, named.start()) + 1}: the Makefile has no target {named[1]}"
@@ -63,14 +65,14 @@ def needs_package(language, body):
 
 
 def definitions(body):
-    """What a program defines and imports, without what it does."""
+    """The definitions and imports of a program, without its actions."""
     kept = [ast.get_source_segment(body, node) for node in ast.parse(body).body
             if isinstance(node, (ast.Import, ast.ImportFrom, ast.ClassDef, ast.FunctionDef))]
     return "".join(f"{each}\n" for each in kept)
 
 
 def steps(page, python=False):
-    """Yields (line, command, what it prints, or None where any output will do) of the blocks that are run."""
+    """Yields (line, command, its output, or None if any output will do) of the blocks that are run."""
     defined = "import holdfast\n"
     for line, language, body, why in blocks(page):
         if why or language not in RUN or needs_package(language, body) != python:

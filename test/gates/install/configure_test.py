@@ -2,9 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Holdfast configures as a newcomer configures it, and builds no more than was asked for.
 
-Without tests; for the demonstration alone, where the peers' and the tests' packages are not looked for;
-with tests and benchmarks, where packages of the peers are missing; and inside another project, which has C++ alone and gets libraries and plugin, no tests, no programs. What
-has not been built is not installed, and the message says what to do. Ninja tells what would be built, so nothing is; --build, for the long form, builds the other project and runs its program.
+Four ways: without tests; for the demonstration alone, without the packages of peers and tests; with
+tests and benchmarks, if packages of the peers are missing; and inside another project, which has
+C++ alone and gets libraries and plugin, no tests, no programs. A target that has not been built is
+not installed, and the message says what to do. Ninja lists what would be built, so nothing is
+built; --build, for the long form, builds the other project and runs its program.
 
 usage: configure_test.py --cmake … --compiler … --c-compiler … --source … --work … [--build]
 """
@@ -55,7 +57,8 @@ def check_without_tests(options):
 
 
 def check_demonstration(options):
-    """None of what only tests, benchmarks and their peers want is looked for, nor compiled."""
+    """It neither looks for nor compiles anything that only tests, benchmarks and their peers
+    need."""
     unneeded = [f"-DCMAKE_DISABLE_FIND_PACKAGE_{name}=ON" for name in ("GTest", "Boost")]
     build = configured(options, "demonstration", options.source, "-DHOLDFAST_TESTS=OFF", "-DHOLDFAST_BENCHMARKS=OFF",
                        f"-DCMAKE_C_COMPILER={options.c_compiler}", *unneeded,
@@ -64,7 +67,7 @@ def check_demonstration(options):
     for wanted in ("bin/holdfast-kv", "bin/example_bank", "bin/example_bank_undo", "bin/example_numbers", "bin/holdfast"):
         assert wanted in there, wanted
     assert not any("bench" in name for name in there if name.startswith(("bin/", "lib/"))), there
-    # What 'make demo' builds links the engines that it runs: no other one is compiled first.
+    # 'make demo' builds the engines that it runs and compiles no other one first.
     asked = re.search(r"--target (holdfast-kv .*)", (options.source / "Makefile").read_text())[1].split()
     plan = run("ninja", "-C", build, "-t", "inputs", *asked)
     for unwanted in ("hf_mod.dir", "hf_simpo.dir", "hf_justdo.dir", "hf_selective.dir", "hf_c.dir", "hf_verify.dir", "_test.dir"):
@@ -72,7 +75,7 @@ def check_demonstration(options):
 
 
 def check_missing_peers(options):
-    """What a missing package serves is left out and named, and nothing else is."""
+    """Without a package exactly what the package serves is left out and named."""
     packages = options.work / "pkgconfig"
     packages.mkdir()
 

@@ -63,7 +63,8 @@ def check_c(options, prefix, folder, environment):
 
 
 def check_headers(options, prefix):
-    """What an application includes, and what an author of structures does: each compiles alone, those for C in C, too.
+    """The headers for applications and for authors of structures: each compiles alone, those for C
+    in C, too.
 
     Left out is the one header that needs another library's.
     """
@@ -83,7 +84,7 @@ def check_headers(options, prefix):
 
 
 def check_programs(prefix):
-    """What the package brings answers for itself, and every engine of the server is there."""
+    """The package's programs answer for themselves, and every engine of the server is there."""
     said = run(prefix / "bin/holdfast", "--version")
     assert said.startswith("holdfast 0."), said
     for engine in ("clobber", "undo", "mod"):

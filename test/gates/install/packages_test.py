@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """scripts/install-packages asks for the packages of the given purposes alone, and an optional one may be out of reach.
 
-dpkg-query and apt-get are scripts of this test: one says what is installed, the other notes what it is asked for, and fails
-where that conflicts.
+dpkg-query and apt-get are scripts of this test. One answers which packages are installed. The other records which packages
+it is asked for, and fails on a conflict.
 
 usage: packages_test.py --source ROOT
 """
@@ -39,7 +39,7 @@ def lists_of(text):
 
 
 class Machine:
-    """What install-packages does on a machine that has some packages, and where others conflict."""
+    """Runs install-packages on a machine that has some packages, and where others conflict."""
     def __init__(self, source, folder, installed=(), conflicting=()):
         self.source, self.folder = source, folder
         for name, text in (("dpkg-query", DPKG_QUERY), ("apt-get", APT_GET), ("sleep", "#!/bin/sh\n"), ("id", "#!/bin/sh\necho 0\n")):
@@ -68,7 +68,7 @@ def main():
         # Every command of the Makefile names purposes that there are.
         commands = re.findall(r"\$\(PACKAGES\) (.*)", (source / "Makefile").read_text())
         assert len(commands) > 10 and all(name in lists for line in commands for name in line.split()), commands
-        # What builds tests has their packages, all tests' or one module's.
+        # A recipe that builds tests installs their packages, all tests' or one module's.
         for_tests = re.findall(r"(?:PACKAGES\)|install-packages) ([a-z ]+?)(?: && |\n\t@)cmake --preset release \$\(TESTS\)",
                                (source / "Makefile").read_text())
         assert len(for_tests) == 2 and len(set(for_tests)) == 1, for_tests
@@ -80,7 +80,7 @@ def main():
         # A newcomer's first command waits for no package that only other programs need.
         status, said, asked = machine().install("build", "demo")
         assert status == 0 and not set().union(*asked) & (set(lists["programs"]) | set(lists["test"])), asked
-        # Where all are there, apt-get is not called.
+        # If all are there, apt-get is not called.
         assert machine(installed=wanted).install("build", "site", "packages") == (0, "", [])
         # An optional package that conflicts costs itself alone.
         status, said, asked = machine(conflicting=["librocksdb-dev"]).install("build", "bench")

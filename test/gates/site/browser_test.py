@@ -29,7 +29,7 @@ onload = () => {{
 
 
 def document(chromium, address, folder, *more):
-    """What the page at the address has become; its scripts have run."""
+    """The page at the address after its scripts have run."""
     ran = subprocess.run(
         [chromium, "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
          "--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-extensions",

@@ -9,10 +9,11 @@ usage: facts.py ROOT          compare, print what differs, exit 1 if anything do
 Engines are the rows of include/holdfast/abi/engines.def, modes those of 'enum class mode' in holdfast/options.hpp,
 verbs those of 'enum class recovery_verb' in holdfast/recovery.hpp.
 
-A page says <!-- engines --> on the line before a table whose first column names an engine in backticks. The table has a
-row for each engine of the code, and where a column's heading is one of FACTS, its cells are the code's. The
-other columns are the page's own. <!-- modes --> is the same for modes, which have no columns. What a program in C learns
-of a recovery (struct hf_recovered) is what one in C++ learns, and has a count for each verb.
+A page says <!-- engines --> on the line before a table whose first column names an engine in
+backticks. The table has a row for each engine of the code, and in a column whose heading is one of
+FACTS, its cells are the code's. The other columns are the page's own. <!-- modes --> is the same
+for modes, which have no columns. A program in C gets the same report of a recovery (struct
+hf_recovered) as one in C++, with a count for each verb.
 """
 import pathlib
 import re

@@ -5,10 +5,11 @@
 usage: public_names.py ROOT            a line for each tier, and one for each header
        public_names.py --names ROOT    every name
 
-A name is what a header declares for others at namespace scope, or publicly in a class: a type, a function (its overloads are
-one name), a variable, a member, an enumerator, a macro. What stands in a namespace called detail, in the folders detail/
-and abi/, is nobody's business, and neither are constructors and destructors, friends, and names that end in '_'.
-Read as text, without a compiler: each header is counted by itself. The limits are TIERS in tidy.py.
+A name is what a header declares for others at namespace scope, or publicly in a class: a type, a
+function (its overloads are one name), a variable, a member, an enumerator, a macro. Not counted: a
+namespace called detail, the folders detail/ and abi/, constructors and destructors, friends, and
+names that end in '_'. Read as text, without a compiler: each header is counted by itself. The
+limits are TIERS in tidy.py.
 """
 import pathlib
 import re
@@ -35,7 +36,7 @@ def is_public(path):
 
 
 def head_of(statement):
-    """A declaration without what says nothing of its name."""
+    """A declaration without the parts that do not matter for its name."""
     statement = re.sub(r"\[\[.*?\]\]|__attribute__\s*\(\(.*?\)\)+", " ", statement, flags=re.S)
     statement = re.sub(r"^\s*(?:(?:public|private|protected)\s*:(?!:)\s*)+", "", statement)
     while re.match(r"\s*template\s*<", statement):
@@ -87,7 +88,7 @@ class Reader:
         self.names = set()
 
     def skip_block(self):
-        """Behind the brace that closes the one at 'at'."""
+        """The position behind the brace that closes the one at 'at'."""
         depth = 0
         while self.at < len(self.text):
             depth += {"{": 1, "}": -1}.get(self.text[self.at], 0)
@@ -190,7 +191,7 @@ def names_of(text):
 
 
 def public_names(tree):
-    """Of a tree (path -> text): tier -> header -> its names."""
+    """For a tree (path -> text): tier -> header -> its names."""
     found = {tier: {} for tier in TIERS}
     for path, text in tree.items():
         if path.startswith(HEADERS) and path.endswith((".h", ".hpp")):

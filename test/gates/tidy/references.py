@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """What comments and pages refer to is there: rules of tidy.py.
 
-A path is one of the tree, or says what it is an example of: a part in capitals stands for any name (src/NAME), and a page
-names its readers' own files in a comment, <!-- not in the tree: numbers.cpp, results/ -->.
+A path must be in the tree, or be marked as an example: a part in capitals matches any name
+(src/NAME), and a page names its readers' own files in a comment, <!-- not in the tree: numbers.cpp,
+results/ -->.
 
 A number in parentheses is that of a numbered list at the start of comment lines, '(3) …' or '3. …'. Beside a file's name,
 'section.hpp (3)', '(section.hpp, 3)' or '(3) of section.hpp', the list is that file's. Otherwise it is the file's own, or one of the
@@ -67,11 +68,12 @@ class Lists:
                    if pathlib.PurePath(path).suffix in CODE | {".md"} and (numbers := listed(path, text))}
 
     def named(self, name):
-        """Of the files that 'name' may mean."""
+        """The numbers of the files that 'name' may mean."""
         return [numbers for path, numbers in self.of.items() if path == name or path.endswith("/" + name)]
 
     def own(self, path):
-        """Of the file and its header; where they have none, of its module: headers and pages of its folder, its public headers."""
+        """The numbers of the file and its header; if they have none, of its module: headers and
+        pages of its folder, its public headers."""
         stem, folder = path.rpartition(".")[0], path.rpartition("/")[0]
         near = set().union(*(self.of.get(stem + end, set()) for end in (".cpp", ".hpp", ".h", ".c")))
         return near or set().union(*(numbers for other, numbers in self.of.items()
@@ -89,7 +91,7 @@ class Lists:
 
 
 def citations(tree):
-    """What a comment cites by its number is listed."""
+    """Numbers that comments cite are listed."""
     lists = Lists(tree)
     for path, text in tree.items():
         if pathlib.PurePath(path).suffix not in CODE or path.startswith("compiler/test/"):
@@ -129,7 +131,7 @@ def cited(lines):
 
 
 def pages_words(text):
-    """What a page has in backticks outside of its blocks: (line, word)."""
+    """The words that a page has in backticks outside of its blocks: (line, word)."""
     outside = re.sub(r"^```.*?^```$", lambda block: re.sub(r"[^\n]", "", block[0]), text, flags=re.M | re.S)
     for number, line in enumerate(outside.splitlines(), 1):
         for span in re.findall(r"`([^`]+)`", line):

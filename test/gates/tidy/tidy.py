@@ -6,8 +6,8 @@ usage: tidy.py ROOT          check the tree, print every finding, exit 1 if ther
        tidy.py --lower ROOT  shorten ratchet.txt: take out what is no longer needed, lower limits to what is there
        tidy.py --self-test   plant one fault of each kind and require that each is found
 
-Rules are functions of a tree (path -> text) that yield findings. What an old file may still break
-stands in ratchet.txt beside this script; an entry that is no longer needed is itself a finding.
+Rules are functions of a tree (path -> text) that yield findings. ratchet.txt beside this script
+lists what old files may still break; an entry that is no longer needed is itself a finding.
 """
 import ast
 import pathlib
@@ -53,7 +53,7 @@ def public_module(header):
 
 
 def module_of(path):
-    """The module a file belongs to, or None where layering says nothing (tests, the plugin)."""
+    """The module of a file, or None where layering has no rule (tests, the plugin)."""
     parts = path.split("/")
     if re.search(r"_(test|fuzz|program|sections)\.\w+$|^test_", parts[-1]) or "/test/" in path:
         return None
@@ -96,7 +96,8 @@ def file_length(tree):
 
 
 def comment_width(tree):
-    """A line with columns of its own stays as it is; so do compiler/, whose formatter knows its width, and corpora."""
+    """A line with columns of its own stays as it is, and all of compiler/, whose formatter has its
+    width, and of corpora."""
     for path, text in tree.items():
         if pathlib.PurePath(path).suffix not in CODE or path.startswith(("compiler/", "tools/classify/test/")):
             continue        # expected by line: the corpora of the second
@@ -111,7 +112,7 @@ def is_test(path):
 
 
 def circles(tree):
-    """Headers that include each other, by whatever way."""
+    """Headers that include each other, directly or not."""
     includes = {path: [other for name in re.findall(r'^#include [<"]([^>"]+)[>"]', text, re.M)
                        for other in (f"src/{name}", f"include/{name}", f"research/{name}") if other in tree]
                 for path, text in tree.items() if path.endswith((".hpp", ".h"))}
@@ -130,7 +131,7 @@ def circles(tree):
 
 
 def levels(tree):
-    """Every public header is some module's, so that layering says something of it."""
+    """Every public header belongs to some module, so that layering covers it."""
     for path in tree:
         found = re.match(r"include/holdfast/(?!abi/)(.+)", path)
         if found and not public_module(found[1]):
@@ -292,7 +293,7 @@ def versions(tree):
 
 
 def tiers(tree):
-    """What a user has to read does not grow: public_names.py says how a name is counted."""
+    """The public face does not grow: public_names.py says how a name is counted."""
     for tier, headers in public_names.public_names(tree).items():
         for what, found, limit in zip(("headers", "names"), public_names.count(headers), TIERS.get(tier, ())):
             if found > limit:
@@ -300,7 +301,8 @@ def tiers(tree):
 
 
 def faces(tree):
-    """A public header says what its members do, and sends nobody to classes of a namespace 'detail'."""
+    """A public header documents its members, and sends nobody to classes of a namespace
+    'detail'."""
     for path, text in tree.items():
         if public_names.is_public(path):
             for number, line in enumerate(text.splitlines(), 1):

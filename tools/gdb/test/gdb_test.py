@@ -7,7 +7,7 @@ import tempfile
 import unittest
 
 GDB, SCRIPT, PROGRAM = sys.argv[1:4]
-# What to type, and what comes of it (a pattern).
+# Commands to type, and their output (a pattern).
 SHOWN = [
     ("print ages", r'hf::mod::map of 2 elements = \{\["(Ada"\] = 36, \["Bob"\] = 41|Bob"\] = 41, \["Ada"\] = 36)\}'),
     ("print names", r'hf::mod::map of 1 element = \{\["de"\] = "Deutsch"\}'),

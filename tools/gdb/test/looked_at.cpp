@@ -41,7 +41,7 @@ template <class T> void must(const hf::result<T>& done) {
 int main(int, char** argv) {
     const hf::open_options options{.layout = "looked/1", .engines = {hf::mod::engine()}};
     (void)hf::pool::open(argv[1],
-                         options); // the kernel knows a pool's name from the second opening on
+                         options); // from the second opening on the kernel has the pool's name
     auto pool = hf::pool::open(argv[1], options);
     if (!pool) return std::fprintf(stderr, "%s\n", pool.error().what().c_str()), 1;
     auto ages = open<hf::mod::map<std::string, int>>(*pool, {"ages"});

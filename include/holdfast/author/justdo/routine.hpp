@@ -20,14 +20,14 @@
 //
 // (1) What one step leaves for a later one is in the pool, in 'given' or in 'my'. These lie in the
 //     thread's frame in the pool; 'given' is a copy, and 'my' begins as zeros. Both are const: in a
-//     section they change by steps. A variable of the function's own is lost; C++ refuses one that
-//     is initialised between two steps of one block, because a jump would pass it by.
-// (2) Between two steps run() may run again: it loads, computes, and fills blocks that it has just
-//     allocated (object::written). What stands before HF_JUSTDO_BEGIN runs again, too.
-// (3) Behind the last unlock nothing is resumed: 'out' is for whoever called.
-// (4) 'name' and 'version' say to the next process which routine a frame is of. A routine whose
-//     text has changed gets another version: its points are numbered by its lines. A build that has
-//     another one refuses the pool while such a section is pending.
+//     section only steps change them. A variable of the function's own is lost. C++ refuses one
+//     that is initialised between two steps of one block, because a jump would bypass it.
+// (2) Code between two steps may run again: it only loads, computes, and fills blocks that run()
+//     has just allocated (object::written). Code before HF_JUSTDO_BEGIN runs again, too.
+// (3) Code behind the last unlock does not run again after a crash: 'out' serves the caller alone.
+// (4) 'name' and 'version' identify the routine of a frame for the next process. Give a routine
+//     whose text has changed another version: its points are numbered by its lines. A build with
+//     another version refuses the pool while such a section is pending.
 //
 // The paper's words: jd_root is root, jd_obj is object, jd_lock, jd_store and jd_unlock are steps,
 // set_locs<Locals>() is 'locals', JD_ROUTINE_ON_ENTRY is HF_JUSTDO_BEGIN, and recover() is
@@ -59,7 +59,7 @@ namespace detail {
 /// Ends the process: the routine breaks the interface's rules.
 [[noreturn]] void broken_routine(const char* name, const char* what) noexcept;
 
-/// What a call of the routine keeps in the pool.
+/// The part of a routine's call that is in the pool.
 template <class Routine> struct alignas(16) frame {
     typename Routine::arguments given;
     typename Routine::locals local;
@@ -69,7 +69,7 @@ constexpr std::uint64_t hash(const char* text, std::uint64_t from = 0xcbf29ce484
     for (; *text != 0; ++text) from = (from ^ static_cast<unsigned char>(*text)) * 0x100000001b3ULL;
     return from;
 }
-/// Compilers count the lines of a step that is broken into several in their own way.
+/// Compilers differ in how they count the lines of a step that spans several.
 constexpr std::uint64_t compiler_kind =
 #if defined(__clang__)
     1;
@@ -81,13 +81,12 @@ template <class Routine> struct registered;
 
 } // namespace detail
 
-/// One thread's handle: runs routines; inside of one, makes its steps.
+/// One thread's handle. It runs routines; inside of one, it makes the routine's steps.
 ///
 /// Steps: each is written as HF_JUSTDO_STEP(step), changes nothing but the pool, and is done when
-/// it
-///        returns. A crash behind it does not do it again; one before it does it, when run() goes
-///        on.
-/// Cost:  an entry of 24 bytes and the program counter; modes process and eADR: no ordering point
+///        it returns. A crash behind it does not repeat it. After a crash before it, run() resumes
+///        and does it.
+/// Cost:  an entry of 24 bytes and the program counter. Modes process and eADR: no ordering point
 ///        that waits; pmem: one ordering point, and the lines written.
 /// Threads: used by the thread that made it.
 class object {
@@ -95,10 +94,9 @@ public:
     /// Runs the routine, to its end. 'given' may lie anywhere.
     ///
     /// Ordering: the sum of its steps'.
-    /// Crash:    before its first lock nothing of it has happened; from there on all of it will
-    ///           have.
-    /// Errors:   none: a routine that breaks the rules, or that finds no room for its frame, ends
-    ///           the process with a message.
+    /// Crash:    before its first lock nothing of it survives; after that all of it does.
+    /// Errors:   none: if a routine breaks the rules, or finds no room for its frame, the process
+    ///           ends with a message.
     /// Source:   JUSTDO §6.3. Differs: arguments and returns have types.
     template <class Routine>
     typename Routine::returns call(const typename Routine::arguments& given) {
@@ -106,10 +104,10 @@ public:
         return run_routine<Routine>(pool_, &given);
     }
 
-    /// Steps. Takes a lock of the pool; the first one begins the section.
+    /// Steps. Take a lock of the pool; the first one begins the section.
     void lock(shared_mutex& which) { lock(&which, HF_JUSTDO_EXCLUSIVE); }
     void lock_shared(shared_mutex& which) { lock(&which, HF_JUSTDO_SHARED); }
-    /// Steps. Releases it: everything so far is durable by then. The last one ends the section.
+    /// Steps. Release a lock: everything so far is durable by then. The last one ends the section.
     void unlock(shared_mutex& which) { unlock(&which, HF_JUSTDO_EXCLUSIVE); }
     void unlock_shared(shared_mutex& which) { unlock(&which, HF_JUSTDO_SHARED); }
     /// The same for locks of the application's own (hf_justdo_register_lock).
@@ -150,8 +148,8 @@ public:
     /// Step. Frees a block; null does nothing.
     void free(void* block) { hf_justdo_free(block, take_point()); }
 
-    /// No step. A block that the routine has allocated, and that nobody else can reach yet, has
-    /// been filled: durable before the next step.
+    /// No step. Says that a block that the routine has allocated, and that nobody else can reach
+    /// yet, has been filled: durable before the next step.
     template <class T> void written(const T* fresh, std::size_t count = 1) {
         hf_justdo_note(fresh, count * sizeof(T));
     }
@@ -215,18 +213,18 @@ private:
     std::uint32_t point_ = 0; // behind the step that is being made
 };
 
-/// Engine justdo of an open pool, as this interface sees it: makes objects. It has recovered what
-/// was pending when the pool was opened.
+/// Engine justdo of an open pool, for this interface: makes objects. Pending sections were
+/// recovered when the pool was opened.
 ///
-/// Source: JUSTDO §6.1. Differs: it is not an object of the pool; what it would list, the pool
-///           does.
+/// Source: JUSTDO §6.1. Differs: it is no object of the pool; the pool itself keeps the list of
+///         threads.
 class root {
 public:
-    /// Errors: missing_engine, where the pool was opened without hf::justdo::engine(); permission,
-    ///         where it is open for reading only.
+    /// Errors: missing_engine if the pool was opened without hf::justdo::engine(); permission if it
+    ///         is open read-only.
     static result<root> in(pool& where);
 
-    /// For the calling thread, whose log and frames are made when it asks for the first time.
+    /// An object for the calling thread; its first call makes the thread's log and frames.
     ///
     /// Ordering: a few points, once a thread.
     /// Errors:   pool_full, limit_reached.
@@ -271,16 +269,15 @@ template <class Routine> struct registered {
 } // namespace justdo
 } // namespace hf
 
-/// First in run(): goes on where the section was cut short.
+/// First in run(): resumes where the section was cut short.
 #define HF_JUSTDO_BEGIN(jd)                                                                        \
     constexpr std::uint32_t hf_jd_line = __LINE__;                                                 \
     ::hf::justdo::object& hf_jd = (jd);                                                            \
     switch (hf_jd.resumed_at()) {                                                                  \
     default: hf_jd.no_such_point();                                                                \
     case 0: (void)0
-/// One step of the object: HF_JUSTDO_STEP(store(&a->x, 1)). One a line. One statement, which a
-/// section that is resumed behind it leaves as it does another: in a loop or a branch without
-/// braces, too.
+/// One step of the object: HF_JUSTDO_STEP(store(&a->x, 1)). At most one a line. It is one
+/// statement, also in a loop or a branch without braces; a resumed section leaves it as any other.
 #define HF_JUSTDO_STEP(...)                                                                        \
     do {                                                                                           \
         hf_jd.go_on_at(__LINE__ - hf_jd_line).__VA_ARGS__;                                         \
@@ -288,7 +285,7 @@ template <class Routine> struct registered {
     case __LINE__ - hf_jd_line:;                                                                   \
     } while (false)
 /// A statement that calls another routine, in the section or before it:
-/// HF_JUSTDO_CALL(jd.call<add>({a})). While that one runs, this one goes on at the call.
+/// HF_JUSTDO_CALL(jd.call<add>({a})). While that routine runs, this one resumes at the call.
 #define HF_JUSTDO_CALL(...)                                                                        \
     do {                                                                                           \
         hf_jd.calls_at(__LINE__ - hf_jd_line);                                                     \

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// How maps hash, compare and order keys, unless the caller names other functions.
+// The default functions by which maps hash, compare and order keys.
 #pragma once
 
 #include <concepts>
@@ -18,11 +18,12 @@ namespace detail {
 std::uint64_t hash_bytes(const void* bytes, std::size_t count) noexcept;
 } // namespace detail
 
-/// The hash of keys unless another is given. Its results are part of the pool's format, as must be
-/// those of any other: a function of the key's value only, the same in every program and build.
+/// The default hash of keys. Its results are part of the pool's format. So the hash must be a
+/// function of the key's value only, the same in every program and build; this holds for your own
+/// hashes, too.
 ///
-/// Another may have `static constexpr std::uint16_t identity` (2 or more): a pool made with one
-/// identity is not opened with another. And `using is_avalanching = void`, when all its bits are
+/// Your own hash may have `static constexpr std::uint16_t identity` (2 or more): a pool made with
+/// one identity is not opened with another. And `using is_avalanching = void`, if all its bits are
 /// good; else they are mixed.
 template <class T> struct hash {
     static_assert(std::has_unique_object_representations_v<T>,
@@ -47,7 +48,7 @@ template <> struct hash<std::string> {
     }
 };
 
-/// The comparison of keys unless another is given: ==, or that of the bytes where there is none.
+/// The default comparison of keys: ==, or equality of the bytes if T has no ==.
 template <class T> struct equal_to {
     bool operator()(const T& a, const T& b) const noexcept {
         if constexpr (std::equality_comparable<T>) return a == b;
@@ -59,11 +60,11 @@ template <> struct equal_to<std::string> {
     bool operator()(std::string_view a, std::string_view b) const noexcept { return a == b; }
 };
 
-/// The order of keys unless another is given: that of <, of strings that of their bytes.
+/// The default order of keys: <, and for strings the order of their bytes.
 ///
-/// Another is a type without state, the same order in every program and build. It may have
-/// `static constexpr std::uint16_t identity` (3 or more): a pool made with one identity is not
-/// opened with another. And is_transparent, to look up what is not a key.
+/// Your own order is a type without state that gives the same order in every program and build. It
+/// may have `static constexpr std::uint16_t identity` (3 or more): a pool made with one identity is
+/// not opened with another. And is_transparent, to look up what is not a key.
 template <class T> struct less {
     static constexpr std::uint16_t identity = 1;
     bool operator()(const T& a, const T& b) const noexcept { return a < b; }
@@ -73,7 +74,7 @@ template <> struct less<std::string> {
     using is_transparent = void;
     bool operator()(std::string_view a, std::string_view b) const noexcept { return a < b; }
 };
-/// The other way round.
+/// The reverse order.
 template <class T> struct greater : less<T> {
     static constexpr std::uint16_t identity = 2;
     template <class A, class B> bool operator()(const A& a, const B& b) const noexcept {

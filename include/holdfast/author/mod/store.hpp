@@ -1,22 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // MOD: durable structures by functional shadowing. An update writes only memory that no version
-// names yet, and becomes one by the store of one word. This header is what structures are made of;
-// users want <holdfast/mod/map.hpp>, set, vector, stack, queue.   docs/guide/mod-recipe.md
+// names yet, and becomes a version by the store of one word. Authors build structures on this
+// header; users include <holdfast/mod/map.hpp>, set, vector, stack, queue.
+// docs/guide/mod-recipe.md
 //
 //   root cell ── word ──> nodes of the current version        (named, durable; docs/format/mod.md)
 //
-// (1) A node that a durable word may reach is never stored to, but for one element in one store, or
-//     two by a record, while nobody holds a version (writing::overwrite, exchange). A shadow's
-//     nodes are fresh: made since it began, reachable from nothing durable.
+// (1) A node that a durable word may reach is never stored to. Exception: while nobody holds a
+//     version, one store may replace one element, or a record two of them (writing::overwrite,
+//     exchange). A shadow's nodes are fresh: made since it began, reachable from nothing durable.
 // (2) A commit flushes every fresh node, fences, then stores the root's word: its one ordering
 //     point. A crash keeps the word's old value or its new one, and both reach whole nodes.
-// (3) A node that a commit replaced is retired. It is reused when the new word is durable and no
-//     snapshot is older than that commit.
-// (4) Every node has one parent, but for those in a volatile table of counts (sharing). So an
-//     update touches the nodes it replaces and no others.
+// (3) A commit retires the nodes that it replaced. A retired node is reused only when the new word
+//     is durable and no snapshot is older than that commit.
+// (4) Every node has one parent, except those in a volatile table of counts (sharing). So an update
+//     touches the nodes it replaces and no others.
 // (5) Which nodes are in use is not stored while the pool is open. After a crash a trace from the
-//     roots finds it; until it is done, fresh nodes come from memory that held none before.
+//     roots finds it. Until the trace is done, fresh nodes come from memory that held none before.
 #pragma once
 
 #include <holdfast/pool.hpp>
@@ -36,8 +37,8 @@
 
 namespace hf::mod {
 
-/// A node's place, in granules from the pool's base. 0: none. Bit 31 is free for a structure's own
-/// use, and never set in what shadow::make returns.
+/// A node's place, in granules from the pool's base. 0: no node. shadow::make never sets bit 31: a
+/// structure may use it.
 using ref = std::uint32_t;
 inline constexpr std::uint64_t granule_bytes = 16;
 inline constexpr ref ref_max = 0x7fff'ffff;
@@ -46,43 +47,44 @@ inline constexpr std::uint64_t reach_bytes = (std::uint64_t{ref_max} + 1) * gran
 /// Largest node.
 inline constexpr std::size_t node_bytes_max = std::size_t{1} << 30;
 
-/// When a committed update survives a power failure: by_next_section takes 1 ordering point, and
-/// what a section did after the update may be kept without it; on_return 2, and no update is lost
-/// that a snapshot has seen.
+/// When a committed update survives a power failure. by_next_section takes 1 ordering point; a
+/// crash may keep later sections of the thread and lose the update. on_return takes 2, and no
+/// update is lost that a snapshot has seen.
 using hf::durability;
 
-/// Receives nodes, one call for each reference to one.
+/// Receives nodes: one call for each reference to a node.
 class visitor {
 public:
-    /// 'bytes' is the least the node must have; 'context' is the structure's own: it comes back
-    /// when the node's children are asked for.
+    /// 'bytes' is the least size the node must have. 'context' is the structure's own: it comes
+    /// back with the call for the node's children.
     virtual void node(ref at, std::size_t bytes, std::uint32_t context) = 0;
-    /// The node holds so many of the structure's elements itself: see kind::tells_elements.
+    /// Reports that the node itself holds so many of the structure's elements: see
+    /// kind::tells_elements.
     virtual void elements(std::uint64_t) {}
 
 protected:
     ~visitor() = default;
 };
 
-/// What reclamation must know of a kind of structure. Both functions read untrusted bytes when a
-/// pool is verified: they bound every count by what the node was said to have.
+/// What reclamation must know of a kind of structure. 'top' and 'children' read untrusted bytes
+/// when a pool is verified: they bound every count by the size that the node was said to have.
 struct kind {
     std::uint32_t id; // durable, never 0: see builtin_kind
     const char* name; // for people: "map"
     /// Nodes that a root's word names.
     void (*top)(visitor& to, const std::byte* base, std::uint64_t word, std::uint64_t shape);
-    /// Nodes that a node of 'bytes' (its slot; at least what the visitor was given) names.
+    /// The nodes that a node names. 'bytes': its slot, at least what the visitor was given.
     void (*children)(visitor& to, const std::byte* node, std::size_t bytes, std::uint32_t context,
                      std::uint64_t shape);
-    /// Whether a node with several parents may be reached with either context. Null: equal ones
-    /// only. In a circle a node lies below itself, with another. With both, 'children' names the
-    /// same nodes in the same order: verification compares them.
+    /// Whether a node with several parents may be reached with either context. Null: with equal
+    /// ones only. In a circle a node lies below itself, with another context. With both contexts
+    /// 'children' names the same nodes in the same order: verification compares them.
     bool (*alike)(const std::byte* node, std::uint32_t a, std::uint32_t b) = nullptr;
-    /// 'children' tells the elements of every node: verification compares their number with that in
-    /// the upper half of the root's word.
+    /// Whether 'children' reports the elements of every node. Verification compares their number
+    /// with the upper half of the root's word.
     bool tells_elements = false;
-    /// Whether every element is where it is looked for. Null: not known. Called by verification,
-    /// when all nodes that the word leads to are whole.
+    /// Whether every element is at the place where a search looks for it. Null: not known.
+    /// Verification calls it when all nodes that the word leads to are whole.
     bool (*well_placed)(const std::byte* base, std::uint64_t word, std::uint64_t shape) = nullptr;
 };
 /// Kinds of this library; users' own start at 1000.
@@ -93,13 +95,13 @@ inline constexpr std::uint32_t family = 1, hash_trie = 2, vector = 3, stack = 4,
 
 namespace detail {
 
-/// Zeros, read where a damaged structure leads out of its pool. No node's fixed part, nor any leaf
-/// or chunk, has more bytes; strings and wide leaves have counts, which are bounded before.
+/// Zeros, read if a damaged structure leads out of its pool. No node's fixed part, nor any leaf or
+/// chunk, has more bytes. Strings and wide leaves have counts, which are bounded before.
 inline constexpr std::size_t nowhere_bytes = std::size_t{512} << 10;
 alignas(64) extern std::byte nowhere[nowhere_bytes];
 
-/// The bytes that refs may lead to: as many as the pool can ever have, which its header says. All
-/// of them can be read. Growth stores the same number again: no race.
+/// The number of bytes that refs may lead to: the largest size that the pool can ever have, from
+/// its header. All of them can be read. Growth stores the same number again: no race.
 #if defined(__GNUC__)
 __attribute__((no_sanitize("thread")))
 #endif
@@ -107,14 +109,14 @@ inline std::uint64_t
 reach_of(const std::byte* base) noexcept {
     return *reinterpret_cast<const std::uint64_t*>(base + 72);
 }
-/// A node of a pool, whose first 'bytes' are in it, or 'nowhere'.
+/// A node of a pool if its first 'bytes' are in the pool, else 'nowhere'.
 inline const std::byte* bytes_at(const std::byte* base, ref node, std::size_t bytes) noexcept {
     const std::uint64_t at = std::uint64_t{node & ref_max} * granule_bytes;
     if (at + bytes > reach_of(base)) [[unlikely]]
         return nowhere;
     return base + at;
 }
-/// Whether 'bytes' from 'at' on lie in the pool. For what bytes_at gave.
+/// Whether 'bytes' from 'at' on lie in the pool. For results of bytes_at.
 inline bool within(const std::byte* base, const std::byte* at, std::uint64_t bytes) noexcept {
     const auto offset = static_cast<std::uint64_t>(at - base);
     const std::uint64_t reach = reach_of(base);
@@ -131,33 +133,33 @@ class version;
 /// MOD's part of a pool, for open_options::engines.
 engine_ptr engine() noexcept;
 
-/// Nodes that an update makes and gives up, until its commit. Not thread-safe.
+/// The nodes that an update makes and gives up, until its commit. Not thread-safe.
 class shadow {
 public:
     /// Room for a node of 'bytes'; sizes that are multiples of 64 start a line. 0 when the pool is
     /// full: then failed() holds from here on, and the commit reports pool_full.
     ref make(std::size_t bytes);
-    /// The node, to be changed if it is fresh. Where 'node' leads out of the pool, zeros, which are
-    /// only read.
+    /// The node; change it only if it is fresh. If 'node' leads out of the pool: zeros, only to be
+    /// read.
     template <class T> T* at(ref node, std::size_t bytes = sizeof(T)) const noexcept {
         return reinterpret_cast<T*>(const_cast<std::byte*>(detail::bytes_at(base_, node, bytes)));
     }
     const std::byte* base() const noexcept { return base_; }
     /// Whether this shadow made the node: then it may be changed in place.
     bool fresh(ref node) const noexcept;
-    /// The new version has another node in this one's place; its children are in that, or were
-    /// given up themselves. Parents before children.
+    /// The new version has another node in this one's place. Its children are in that node, or were
+    /// given up themselves. Call it for parents before children.
     void replaced(ref node, std::uint32_t context = 0);
     /// The new version has neither this node nor anything below it.
     void released(ref node, std::uint32_t context = 0);
-    /// The new version has one parent more for this node, which a committed version has already.
+    /// The new version adds a parent to this node, which belongs to a committed version already.
     void shared(ref node, std::uint32_t context = 0);
     bool failed() const noexcept { return failed_; }
-    /// Marks an update that cannot be done (limits of the structure): commit reports pool_full.
+    /// Fails an update that cannot be done (limits of the structure): commit reports pool_full.
     void fail() noexcept { failed_ = true; }
-    /// Marks an update that met what no structure has: commit reports corrupt.
+    /// Fails an update that met damage: commit reports corrupt.
     void fail_damaged() noexcept { failed_ = damaged_ = true; }
-    /// Bytes of a fresh node that may be stored to; 0 when it is not fresh.
+    /// Bytes of a fresh node that may be stored to; 0 if the node is not fresh.
     std::size_t room(ref node) const noexcept;
     store& its_store() const noexcept { return *store_; }
 
@@ -173,7 +175,7 @@ private:
         step what;
         std::uint32_t context;
     };
-    /// Whether every node that may be changed is found, and is one: for assertions.
+    /// Whether the index finds every node that may be changed: for assertions.
     bool valid() const noexcept;
     std::size_t find(ref node, bool given_back = false) const noexcept;
     void index(std::size_t position);
@@ -191,9 +193,9 @@ private:
     bool damaged_ = false;
 };
 
-/// A version, committed or not, of what a root names: a value. A copy shares it. As long as one
-/// lives, everything that it names stays readable, on any thread, whatever is committed meanwhile;
-/// and memory that later commits retire waits.
+/// A version, committed or not, of a root's contents: a value. A copy shares it. While one lives,
+/// everything that it names stays readable, on any thread, whatever is committed meanwhile. Memory
+/// that later commits retire waits.
 ///
 /// Requires: it ends before the pool is closed: that stops the process otherwise.
 /// Threads:  different objects may be used on different threads, as with std::shared_ptr.
@@ -221,10 +223,11 @@ public:
     version derived() const;
     shadow& work() noexcept;
     void set_word(std::uint64_t word) noexcept { word_ = word; }
-    /// No more steps: from here on what this version made is old to those derived from it.
+    /// Ends the steps: from here on versions derived from this one treat its nodes as old.
     void done() noexcept;
-    /// The commit of this version wants 'source', a version of any root, to be current still: its
-    /// nodes are shared. Its word is not otherwise looked at.
+    /// Makes the commit of this version require that 'source', a version of any root, is still
+    /// current, because they share nodes. The commit does not look at the word of 'source'
+    /// otherwise.
     void depends_on(const version& source);
 
 private:
@@ -246,11 +249,10 @@ struct new_version {
 /// is open.
 ///
 /// Threads: word() and read() on any thread at any time; writers wait for each other. A thread is
-/// in
-///          one update of a store at a time: in the callback of one, another is refused.
+///          in one update of a store at a time: another one inside its callback is refused.
 class root {
 public:
-    /// The current version's word. Only a writer, or a caller that knows that there is none, may
+    /// The current version's word. Only a writer, or a caller that knows that no writer runs, may
     /// follow it.
     std::uint64_t word() const noexcept;
     const std::byte* base() const noexcept { return base_; }
@@ -258,17 +260,17 @@ public:
     std::uint64_t shape() const noexcept { return shape_; }
     /// The current version, kept readable. Never blocks.
     version read();
-    /// Of a process that reads beside a writer (open_options::shared): from here on word(), and
-    /// what is read through handles, are of the version that is current now; before, of the one
-    /// when a handle was first read, or refreshed last. What was read before may go. Elsewhere
-    /// nothing: there word() is current. Throws std::bad_alloc.
+    /// For a process that reads beside a writer (open_options::shared): from here on word(), and
+    /// reads through handles, show the version that is current now. Before, they show the version
+    /// at a handle's first read, or at the last refresh. What was read before may become invalid.
+    /// In other processes it does nothing: there word() is current. Throws std::bad_alloc.
     void refresh();
 
     durability when_durable() const noexcept { return durability_; }
     void set_durability(durability wanted) noexcept { durability_ = wanted; }
 
-    /// One update of the current version, alone with it: no other writer, nothing allocated on the
-    /// way but nodes. Dropped by the destructor unless it was committed.
+    /// One update of the current version, alone with it: there is no other writer, and only nodes
+    /// are allocated meanwhile. The destructor drops it unless it was committed.
     class writing {
     public:
         writing(writing&&) = delete;
@@ -280,20 +282,21 @@ public:
         ///           of the store; nothing is changed.
         status commit(std::uint64_t next);
         /// Instead of a commit: stores one element of the current version in place. That takes one
-        /// store, which a failure keeps or does not; so no node needs to be copied, if nobody holds
-        /// a version of this root and no nodes are shared. False when somebody does: nothing is
-        /// changed, and an update goes on as usual.
+        /// store, which a failure keeps or does not. So no node is copied, provided that nobody
+        /// holds a version of this root and no nodes are shared. Otherwise it returns false and
+        /// changes nothing, and the update goes on as usual.
         ///
         /// Requires: 'at' in a node of the current version, 'bytes' 1, 2, 4 or 8, aligned to them.
         /// Ordering: 1 point.
         /// Threads:  a snapshot that comes in between helps the store along, or prevents it: it
         ///           never waits and never sees an element change.
         bool overwrite(std::byte* at, const void* next, std::size_t bytes) noexcept;
-        /// As overwrite, two elements that change places; by a record of both. False, too, while
-        /// another root's elements do. Durable on return, whatever the root's durability.
+        /// Like overwrite, but exchanges two elements, by a record of both. It also returns false
+        /// while another root exchanges elements. Durable on return, whatever the root's
+        /// durability.
         ///
-        /// Requires: both as of overwrite, and not the same.
-        /// Ordering: 1 point; 2 when something that this thread, or this root's last writer, did in
+        /// Requires: both elements as for overwrite, and two different ones.
+        /// Ordering: 1 point; 2 if something that this thread, or this root's last writer, did in
         ///           the store is not durable and in no record.
         /// Crash:    both are exchanged, or neither.
         bool exchange(std::byte* one, std::byte* other, std::size_t bytes) noexcept;
@@ -309,7 +312,7 @@ public:
     };
     writing write() { return writing(*this); }
 
-    /// Commits 'next' if it was derived from the version that is current.
+    /// Commits 'next' if it was derived from the current version.
     ///
     /// Ordering: 1 point, 2 with durability::on_return. Failure-atomic.
     /// Errors:   conflict (another commit came first), pool_full; as writing::commit; nothing is
@@ -327,20 +330,20 @@ private:
     volatile_part* part_;
     std::uint64_t shape_ = 0;
     durability durability_ = durability::by_next_section;
-    std::uint32_t cell_; // its cell's index: a debugger finds all else in the pool (tools/gdb)
+    std::uint32_t cell_; // its cell's index: a debugger finds the rest in the pool (tools/gdb)
 };
 
-/// Names a root, or a member of a family: roots under one parent, whose word swings them together.
-/// A commit to one member copies the parent: one more line. Source: MOD §5.2, CommitSiblings.
+/// Names a root, or a member of a family: roots under one parent, whose word changes all of them at
+/// once. A commit to one member copies the parent: one more line. Source: MOD §5.2, CommitSiblings.
 struct place {
     std::string_view name;
     std::string_view family = {};               // none: a root of its own
-    std::vector<std::string_view> members = {}; // the family's, when it has to be made
+    std::vector<std::string_view> members = {}; // the family's, to create it
 };
 
-/// One section over several roots of a store, members of a family or not: alone with all of them.
-/// Cheaper than versions where there is no concurrency to win. Dropped by the destructor unless it
-/// was committed.  <holdfast/mod/update.hpp> has it for structures.
+/// One section over several roots of a store, members of a family or not. It excludes all other
+/// writers of these roots. Cheaper than versions if there is no concurrency to win. The destructor
+/// drops it unless it was committed. For structures: <holdfast/mod/update.hpp>.
 class joint_writing {
 public:
     /// Waits for other writers of any of them. Requires: at least one root.
@@ -349,10 +352,10 @@ public:
     ~joint_writing();
     std::uint64_t word(std::size_t i) const noexcept;
     shadow& work(std::size_t i) noexcept;
-    /// The word that root 'i' is to have.
+    /// Sets the word that root 'i' will have.
     void set_word(std::size_t i, std::uint64_t next) noexcept;
-    /// Ordering and errors: as store::commit of those whose words were set; bad_argument inside
-    /// another update of the store, and when a root is there twice.
+    /// Ordering and errors: as store::commit of the roots whose words were set. bad_argument inside
+    /// another update of the store, and if a root appears twice.
     status commit();
 
 private:
@@ -361,7 +364,7 @@ private:
     store* store_;
     std::vector<item> items_;
     std::vector<void*> locked_;     // owners' volatile parts
-    const char* refused_ = nullptr; // why; null: it is not
+    const char* refused_ = nullptr; // why; null: it is not refused
 };
 
 struct store_account {
@@ -372,11 +375,10 @@ struct store_account {
     std::uint64_t shared_nodes; // nodes with more than one parent
 };
 
-/// Strings of more bytes (a key and its value) have chunks of memory of their own.
+/// Longer strings (a key and its value together) have chunks of memory of their own.
 inline constexpr std::size_t slotted_string_bytes_max = 8184;
-/// Whether the memory that strings of so many bytes give up serves others of
-/// 'wanted' bytes next: those of the same size class, and among large ones what is at least half
-/// as large.
+/// Whether memory given up by strings of so many bytes can serve strings of 'wanted' bytes next: of
+/// the same size class, or, among large ones, of at least half the size.
 bool string_memory_serves(std::size_t given_up_bytes, std::size_t wanted_bytes) noexcept;
 
 /// MOD's part of an open pool.
@@ -385,10 +387,10 @@ public:
     /// Requires: the pool was opened with mod::engine().
     static store& in(const pool& where);
 
-    /// The root of this name, made if there is none: 'what' and 'shape' are kept with it.
+    /// The root of this name; made if it does not exist. 'what' and 'shape' are kept with it.
     ///
-    /// Ordering: 0 points; when it is made 4 at most.
-    /// Errors:   wrong_layout when it holds something else, pool_full, limit_reached, bad_argument
+    /// Ordering: 0 points; at most 4 to create it.
+    /// Errors:   wrong_layout if it holds something else, pool_full, limit_reached, bad_argument
     ///           (names have 1 to 63 bytes; 'name' is not among the family's members).
     result<root*> open(const place& at, const kind& what, std::uint64_t shape);
 
@@ -403,26 +405,26 @@ public:
         return commit(std::span<const new_version>(updates.begin(), updates.size()));
     }
 
-    /// Every commit that has returned, on any thread, is durable when it returns; in mode power on
-    /// the disk, also within a durable_together. The store's part of hf::settle(). Flushes a line
-    /// for each root that was changed.
+    /// Makes every commit that has returned, on any thread, durable; in mode power on the disk,
+    /// also within a durable_together. The store's part of hf::settle(). Flushes a line for each
+    /// root that was changed.
     ///
     /// Ordering: 1 point.
     void settle() noexcept;
 
-    /// Waits until the trace after a crash is done. Errors: unknown kind, corrupt: then memory that
-    /// was lost stays lost, and all else goes on.
+    /// Waits until the trace after a crash is done. Errors: unknown kind, corrupt: then lost memory
+    /// stays lost, and all else goes on.
     status wait_for_trace();
-    /// Reclaims what no snapshot holds back, and gives memory without a node in use back to the
-    /// pool's heap. Waits for the trace. As writers do, it waits for other writers, and is refused
+    /// Reclaims all nodes that no snapshot holds back, and gives memory without a node in use back
+    /// to the pool's heap. Waits for the trace and, like a writer, for other writers. Refused
     /// inside an update (bad_argument).
     status collect();
     store_account account();
     /// Visits everything that MOD has taken from the pool's heap: superblock, arenas.
     void for_each_block(void (*visit)(void* context, const void* block), void* context) const;
-    /// Follows every reference from every root, with bounds, and compares what it reaches with the
-    /// nodes known to be in use, with the counts in the roots' words, and with which nodes are
-    /// shared.
+    /// Follows every reference from every root, with bounds. Compares what it reaches with the
+    /// nodes known to be in use, with the counts in the roots' words, and with the table of shared
+    /// nodes.
     /// Errors: corrupt, with the place; missing_engine: a kind that this program does not know.
     status verify();
 
@@ -435,7 +437,7 @@ private:
     std::unique_ptr<impl> impl_;
 };
 
-/// Makes users' own kinds known; before the pool is opened. Ids from builtin_kind::users on.
+/// Registers users' own kinds, before the pool is opened. Ids from builtin_kind::users on.
 void add_kind(const kind& what);
 
 } // namespace hf::mod

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What an instantiation of a class template calls itself: "queue<i8,128>". Logged functions are
-// found again by their class's name, so each instantiation of a template needs one of its own.
+// The name of an instantiation of a class template: "queue<i8,128>". Recovery finds logged
+// functions by their class's name, so each instantiation of a template needs a name of its own.
 #pragma once
 
 #include <holdfast/simpo.hpp>
@@ -16,7 +16,7 @@
 
 namespace hf::simpo {
 
-/// Names an instantiation: the template's name, then what its parameters are.
+/// Names an instantiation: the template's name, then its parameters.
 class class_text {
 public:
     constexpr explicit class_text(std::string_view of_template) { add(of_template); }
@@ -60,22 +60,22 @@ private:
     bool begun_ = false;
 };
 
-/// What the structures of this folder hold: `count` values of a type whose bytes mean the same to
-/// the next process.
+/// What the structures of this folder can hold: `count` values of a type whose bytes mean the same
+/// to the next process.
 template <class T, std::size_t Count>
 concept stored = std::is_trivially_copyable_v<T> && std::is_default_constructible_v<T> &&
                  !detail::holds_address<T> && Count >= 1 && Count < (std::size_t{1} << 31);
 
 namespace detail {
 
-/// NaN is neither less nor greater than any other value: what sorts takes it for the first that it
-/// meets.
+/// Whether a value is NaN: neither less nor greater than any other value. A sort takes it for the
+/// first value that it meets.
 template <class T> constexpr bool is_nan(const T& value) {
     if constexpr (std::is_floating_point_v<T>) return value != value;
     else return false;
 }
 
-/// A line to standard output: a number with all its digits, any other value as its bytes.
+/// Prints a line to standard output: a number with all its digits, any other value as its bytes.
 template <class T> void print_line(const T& value) {
     if constexpr (std::is_floating_point_v<T>) {
         std::printf("%.*Lg\n", std::numeric_limits<T>::max_digits10,

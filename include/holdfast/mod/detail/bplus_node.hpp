@@ -22,14 +22,14 @@ inline constexpr std::uint32_t capacity_max = 255;
 /// Contexts: an inner node's is its level, a leaf's this.
 inline constexpr std::uint32_t leaf_context = 0x100;
 
-/// Where things are in a node: count, then keys, then values or children.
+/// The layout of a node: count, then keys, then values or children.
 struct form : entry_layout<sizeof(std::uint32_t)> {
     bool is_leaf;
     std::uint32_t capacity; // entries of a full node: (3)
 
     constexpr form(slot_form key, slot_form value, bool leaf) noexcept
         : entry_layout{key, value}, is_leaf(leaf), capacity(leaf ? 1 : 4) {
-        // A leaf may have one entry, an inner node must have some.
+        // A leaf has room for one entry at least, an inner node for several.
         const std::size_t wanted = leaf ? 256 : 128;
         while (capacity < capacity_max && bytes(capacity + 1) <= wanted) ++capacity;
     }
@@ -59,8 +59,8 @@ inline std::uint32_t count_of(const std::byte* node) noexcept {
     return count;
 }
 
-/// A node whose entries lie in the pool, with one at least. In the place of one that says what
-/// cannot be, one that has no entries, and zeros behind that.
+/// A node with at least one entry, all of whose entries lie in the pool. A damaged node is replaced
+/// by one without entries, and zeros behind that.
 inline const std::byte* node_of(const form& of, const std::byte* base, ref node) noexcept {
     const std::byte* bytes = node_at<std::byte>(base, node);
     const std::uint32_t count = count_of(bytes);
@@ -87,29 +87,29 @@ inline ref child_at(const form& inner, const std::byte* node, std::size_t i) noe
 /// The way from the top to an entry.
 struct way {
     std::array<ref, levels_max> node{};            // inner nodes
-    std::array<std::uint16_t, levels_max> child{}; // of each, the one that is next
+    std::array<std::uint16_t, levels_max> child{}; // the next child of each
     unsigned depth = 0;                            // inner nodes
     ref leaf = 0;                                  // 0: behind the last entry
     unsigned entry = 0;                            // in the leaf
-    std::int64_t turns = 0;                        // to leaves farther on, less those back
-    bool damaged = false;                          // it led to what is no node: no leaf
+    std::int64_t turns = 0;                        // to leaves farther on, minus those back
+    bool damaged = false;                          // it met what is not a node: no leaf
     void break_off() noexcept {
         *this = {};
         damaged = true;
     }
 };
 
-/// An entry on its way into a node: where its slots are.
+/// The slots of an entry on its way into a node.
 struct item {
     const std::byte* key;
     const std::byte* value;
 };
-/// 'added', or nothing, comes in the place of so many entries from the way's on: 'word' becomes the
-/// new version's; it stays when the shadow fails. Whether it did not. What the entries' slots name
-/// is given up, but for the key of one that 'added' replaces.
+/// Replaces 'erased' entries from the way's on by 'added', or by nothing. 'word' becomes the new
+/// version's; it stays when the shadow fails. Returns whether it succeeded. Gives up what the
+/// entries' slots name, except the key of an entry that 'added' replaces.
 ///
-/// Requires: the way leads to an entry, or where one would be; 'erased' entries of its leaf; where
-/// there is 'added', at most one.
+/// Requires: the way leads to an entry, or to the place for one; its leaf has 'erased' entries from
+///           there on; with 'added', at most one.
 bool change(shadow& to, std::uint64_t& word, const forms& of, const way& at, unsigned erased,
             const item* added);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Iterators of a B+tree, and what ordered maps let read.
+// Iterators of a B+tree, and the reading functions of ordered maps.
 #pragma once
 
 #include <holdfast/mod/detail/bplus_node.hpp>
@@ -19,7 +19,7 @@
 
 namespace hf::mod::detail {
 
-/// In the order of keys, both ways.
+/// Goes in the order of keys, both ways.
 template <class Tree> class tree_iterator {
 public:
     using iterator_concept = std::bidirectional_iterator_tag;
@@ -59,7 +59,7 @@ public:
     }
 
 private:
-    /// Of a damaged tree, no more leaves than it is said to have entries.
+    /// Limits the steps in a damaged tree: as many leaves as the word counts entries.
     tree_iterator& bounded() noexcept {
         const auto most = static_cast<std::int64_t>(ordered::size_of(word_));
         if (way_.turns > most || way_.turns < -most) [[unlikely]]
@@ -72,13 +72,13 @@ private:
     typename Tree::way way_{};
 };
 
-/// What ordered maps, their versions and batches let read. 'Self' has base() and word().
+/// The reading functions of ordered maps, their versions and batches. 'Self' has base() and word().
 ///
 /// Cost:     find, contains, count, get and bounds: O(log n) nodes; a step of an iterator: O(1) on
 ///           average; size: 1.
 /// Ordering: 0.
-/// Threads:  of a version: any. Of a handle or a batch: not beside a writer, and what was read is
-///           valid until the next update; versions keep it.
+/// Threads:  of a version: any. Of a handle or a batch: not beside a writer, and results are valid
+///           until the next update; versions keep them.
 template <class Self, class Tree> class tree_reading {
     using bound = typename Tree::bound;
 
@@ -94,10 +94,11 @@ public:
     using const_iterator = iterator;
     using reverse_iterator = std::reverse_iterator<iterator>;
     using const_reverse_iterator = reverse_iterator;
-    /// How keys and values are given and read: a const reference, or a std::string_view.
+    /// The types by which keys and values are given and read: a const reference, or a
+    /// std::string_view.
     using key_view = typename Tree::key_view;
     using value_view = typename Tree::value_view;
-    /// What get() gives; false when there is no such key: a pointer into the pool, or an optional
+    /// The result of get(); false without such a key: a pointer into the pool, or an optional
     /// std::string_view.
     using found_value = std::conditional_t<byte_string<mapped_type>,
                                            std::optional<std::string_view>, const mapped_type*>;
@@ -131,12 +132,12 @@ public:
     std::pair<iterator, iterator> equal_range(key_view key) const noexcept {
         return {lower_bound(key), upper_bound(key)};
     }
-    /// From a key on, up to another, which is not in it. Requires: upto is not before from.
+    /// The entries from 'from' to before 'upto'. Requires: upto is not before from.
     auto range(key_view from, key_view upto) const noexcept {
         return std::ranges::subrange(lower_bound(from), lower_bound(upto));
     }
 
-    /// The same with what the comparison takes beside keys (is_transparent).
+    /// The same for what the comparison takes besides keys (is_transparent).
     template <class Query>
         requires Tree::template
     looks_up<Query> iterator find(const Query& key) const noexcept {

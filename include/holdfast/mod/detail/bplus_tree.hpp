@@ -1,24 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The B+tree under mod::ordered_map, whose updates copy the way from the top to a leaf. It is also
-// the worked example of docs/guide/mod-recipe.md.          Source: MOD §4.1-4.2.
+// The B+tree under mod::ordered_map; its updates copy the way from the top to a leaf. Also the
+// worked example of docs/guide/mod-recipe.md.          Source: MOD §4.1-4.2.
 //
 // A root's word is {ref of the top node (low 32 bits), elements (high 32)}; ref 0: empty.
 //
 // (1) Leaves hold keys and values, inner nodes keys and refs of children; bit 31 of a ref marks a
-//     leaf. Both are {count, keys, seconds}, so one draft writes both. No node has none.
-// (2) Key i of an inner node is at most any key below child i, and greater than any below child
-//     i - 1. Key 0 is not read: room that a node keeps for the day when it is merged.
-// (3) A node is full at a few lines: what is copied is what is flushed. A child that an erasure
-//     leaves a quarter full or less goes into one node with a neighbour if they fill three quarters
-//     at most. So the next insertion does not split again what the last erasure merged.
-// (4) No links between leaves: a leaf with a link would have to be copied when its neighbour is,
-//     and that one's neighbour … Iterators keep the way instead.
-// (5) Updates are functions from a word to a word. They build from the leaf up, and give up what
-//     they replaced when all is built, from the top down. One that failed has changed nothing.
+//     leaf. Both are {count, keys, seconds}, so one draft writes both. Every node has an entry.
+// (2) Key i of an inner node is at most any key below child i, and greater than any below child i -
+//     1. Key 0 is not read: its room is used when the node is merged.
+// (3) A node is full at a few lines, because every copied line is flushed. If an erasure leaves a
+//     child a quarter full or less, the child is merged with a neighbour, provided that both fill
+//     three quarters at most. So the next insertion does not split again what the last erasure
+//     merged.
+// (4) Leaves have no links to each other: a leaf with a link would have to be copied with its
+//     neighbour, and that one with its own neighbour … Iterators keep the way instead.
+// (5) Updates are functions from a word to a word. They build from the leaf up. When all is built,
+//     they give up what they replaced, from the top down. A failed update has changed nothing.
 //
-// Why not a binary tree, which would be shorter: each update would copy about 20 nodes of a line
-// at 1 M entries, and each search would miss the cache as often. Here an inner node of two lines
+// Why not a binary tree, which would be shorter: at 1 M entries each update would copy about 20
+// nodes of a line, and each search would miss the cache as often. Here an inner node of two lines
 // has ten children and more.
 #pragma once
 
@@ -66,7 +67,7 @@ public:
         if constexpr (requires { Compare::identity; }) identity = Compare::identity;
         return ordered::shape_of(key_slot::form, value_slot::form, identity);
     }
-    /// Whether 'Other' may be looked up beside keys.
+    /// Whether 'Other' may be looked up like a key.
     template <class Other>
     static constexpr bool looks_up =
         transparent<Compare> && !std::is_convertible_v<const Other&, key_view> &&
@@ -76,14 +77,14 @@ public:
     // Reading.
 
     enum class bound : std::uint8_t { lower, upper };
-    /// To the first entry that is not before the key (lower) or is behind it (upper).
+    /// The way to the first entry that is not before the key (lower) or is behind it (upper).
     template <bound Which, class Query>
     static way find_bound(const std::byte* base, ref top, const Query& wanted) noexcept {
         way to = descend<Which>(base, top, wanted);
         if (to.leaf != 0 && to.entry == ordered::count_of(at<leaf>(base, to.leaf))) next(base, to);
         return to;
     }
-    /// To the entry of the key; behind the last one when there is none.
+    /// The way to the entry of the key; behind the last entry if the key is missing.
     template <class Query>
     static way find(const std::byte* base, ref top, const Query& wanted) noexcept {
         way to = descend<bound::lower>(base, top, wanted);
@@ -104,26 +105,26 @@ public:
         follow(base, to, top, true);
         return to;
     }
-    /// Requires: an entry.
+    /// Requires: the way leads to an entry.
     static void next(const std::byte* base, way& on) noexcept {
         if (++on.entry < ordered::count_of(at<leaf>(base, on.leaf))) return;
         turn(base, on, 1);
     }
-    /// Requires: an entry that is not the first.
+    /// Requires: the way leads to an entry, not the first.
     static void previous(const std::byte* base, way& on) noexcept {
         if (on.entry-- > 0) return;
         turn(base, on, -1);
     }
 
-    // Updates: 'word' becomes the new version's; it stays when nothing changes or the shadow fails.
+    // Updates: 'word' becomes the new version's; it stays if nothing changes or the shadow fails.
 
     enum class when_there : std::uint8_t { keep, assign };
-    /// Whether the key is new.
+    /// Returns whether the key is new.
     static bool insert(shadow& to, std::uint64_t& word, key_view key, value_view value,
                        when_there what);
-    /// Whether the key was there.
+    /// Returns whether the key was there.
     template <class Query> static bool erase(shadow& to, std::uint64_t& word, const Query& wanted);
-    /// Erases from a key on, up to another; how many.
+    /// Erases the keys from 'from' to before 'upto'. Returns how many.
     static std::size_t erase(shadow& to, std::uint64_t& word, key_view from, key_view upto);
     // [clear]
     static void clear(shadow& to, std::uint64_t& word) {
@@ -142,7 +143,7 @@ private:
         return key_slot::read(base, ordered::key_place(Of, node, i));
     }
 
-    /// The first entry from 'first' on whose key is not 'before'.
+    /// The first entry from 'first' on for whose key 'before' does not hold.
     template <const form& Of, class Before>
     static unsigned search(const std::byte* base, const std::byte* node, unsigned first,
                            Before before) noexcept {
@@ -154,7 +155,7 @@ private:
         }
         return first;
     }
-    /// To the bound within the leaf where the key is or would be: perhaps behind its last entry.
+    /// The way to the bound within the leaf of the key: perhaps behind its last entry.
     template <bound Which, class Query>
     static way descend(const std::byte* base, ref top, const Query& wanted) noexcept {
         const auto before = [&](key_view key) { return bool(Compare{}(key, wanted)); };
@@ -191,7 +192,7 @@ private:
         return found.entry < ordered::count_of(node) &&
                !Compare{}(wanted, key_at<leaf>(base, node, found.entry));
     }
-    /// On from the way's end to the first or the last entry below 'node'.
+    /// Extends the way from its end to the first or the last entry below 'node'.
     static void follow(const std::byte* base, way& on, ref node, bool last) noexcept {
         for (; node != 0 && !ordered::is_leaf(node); ++on.depth) {
             const std::byte* bytes = at<inner>(base, node);
@@ -209,7 +210,7 @@ private:
         on.leaf = node;
         on.entry = last ? ordered::count_of(bytes) - 1 : 0;
     }
-    /// To the next leaf, or the one before: up to where there is a neighbour, and down.
+    /// Turns to the next leaf, or the one before: up to where there is a neighbour, and down.
     static void turn(const std::byte* base, way& on, int direction) noexcept {
         for (; on.depth > 0; --on.depth) {
             const std::byte* node = at<inner>(base, on.node[on.depth - 1]);
@@ -260,10 +261,10 @@ bool bplus_tree<Key, Value, Compare>::erase(shadow& to, std::uint64_t& word, con
 template <element Key, element Value, class Compare>
 std::size_t bplus_tree<Key, Value, Compare>::erase(shadow& to, std::uint64_t& word, key_view from,
                                                    key_view upto) {
-    const Key low(from), high(upto); // they may be keys of nodes that are given up on the way
+    const Key low(from), high(upto); // they may be keys of nodes that this update gives up
     const auto before = [&](key_view key) { return bool(Compare{}(key, high)); };
     std::size_t erased = 0;
-    while (!to.failed()) { // leaf by leaf: the nodes that one step makes the next changes
+    while (!to.failed()) { // leaf by leaf: the next step changes nodes that this one makes
         const way first = find_bound<bound::lower>(to.base(), ordered::top_of(word), low);
         if (first.leaf == 0) break;
         const unsigned end =

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// How an element (a key, a value, what a stack or a vector holds) lies in a MOD node.
+// The layout of an element (a key, a value, a stack's or a vector's element) in a MOD node.
 //
 // (1) A trivially copyable T lies as it is, in a slot of its size and alignment; an empty T takes
 //     no bytes. Reading gives a const T&.
@@ -28,7 +28,7 @@ namespace detail {
 inline constexpr std::size_t slot_bytes_max = 0xffff;
 }
 
-/// Kept as it is. Requires: no pointers to what does not live in the pool, or not as long.
+/// Kept as it is. Requires: no pointers to objects outside the pool, or with a shorter life.
 template <class T>
 concept plain_element = std::is_object_v<T> && std::same_as<T, std::remove_cv_t<T>> &&
                         std::is_trivially_copyable_v<T> && alignof(T) <= granule_bytes &&
@@ -38,13 +38,13 @@ concept plain_element = std::is_object_v<T> && std::same_as<T, std::remove_cv_t<
 template <class T>
 concept byte_string = std::same_as<T, std::string>;
 
-/// What structures hold.
+/// The types that structures hold.
 template <class T>
 concept element = plain_element<T> || byte_string<T>;
 
 namespace detail {
 
-/// A node, or zeros where a damaged structure leads out of its pool.
+/// A node; zeros if a damaged structure leads out of its pool.
 template <class T>
 const T* node_at(const std::byte* base, ref node,
                  std::size_t bytes = std::max<std::size_t>(sizeof(T), granule_bytes)) noexcept {
@@ -52,7 +52,7 @@ const T* node_at(const std::byte* base, ref node,
 }
 
 /// The last ref at which so many bytes may lie. For ways through many nodes: one comparison bounds
-/// a ref and tells those that have bit 31.
+/// a ref and detects bit 31.
 inline ref last_ref(const std::byte* base, std::size_t bytes) noexcept {
     return static_cast<ref>(
         std::min<std::uint64_t>((reach_of(base) - bytes) / granule_bytes, ref_max));
@@ -61,7 +61,7 @@ inline ref last_ref(const std::byte* base, std::size_t bytes) noexcept {
 template <class T> const T* bounded_node(const std::byte* base, ref node) noexcept {
     return reinterpret_cast<const T*>(base + std::uint64_t{node} * granule_bytes);
 }
-/// The node is needed soon. Any ref will do.
+/// Prefetches a node that is needed soon. Any ref will do.
 inline void fetch(const std::byte* base, ref node, std::size_t line = 0) noexcept {
     __builtin_prefetch(base + std::uint64_t{node & ref_max} * granule_bytes + 64 * line);
 }
@@ -78,7 +78,7 @@ inline constexpr std::size_t blob_bytes_max = node_bytes_max - sizeof(blob);
 /// Context of blobs. Other nodes' contexts of a kind that has blobs are smaller.
 inline constexpr std::uint32_t blob_context = 0x8000'0000;
 
-/// A blob of these bytes. 0, and the shadow has failed, when there is no room or they are too long.
+/// A blob of these bytes. If there is no room or they are too long: 0, and the shadow has failed.
 inline ref make_blob(shadow& to, std::string_view key, std::string_view value = {}) {
     if (key.size() > blob_bytes_max || value.size() > blob_bytes_max - key.size()) {
         to.fail();
@@ -94,7 +94,7 @@ inline ref make_blob(shadow& to, std::string_view key, std::string_view value = 
     return made;
 }
 
-/// Whether a blob's strings lie in the pool: a damaged one has none.
+/// Whether a blob's strings lie in the pool; a damaged blob's do not.
 inline bool blob_is_sound(const std::byte* base, const blob& head) noexcept {
     return within(base, reinterpret_cast<const std::byte*>(&head),
                   sizeof head + std::uint64_t{head.key_bytes} + head.value_bytes);
@@ -112,7 +112,7 @@ inline std::string_view blob_value(const std::byte* base, ref at) noexcept {
     return {reinterpret_cast<const char*>(head + 1) + head->key_bytes, head->value_bytes};
 }
 
-/// For kinds: names a node that cannot be, so that verification finds the fault.
+/// For kinds: names an impossible node, so that verification finds the fault.
 inline void visit_corrupt(visitor& to, std::uint32_t context) {
     to.node(ref_max, node_bytes_max, context);
 }
@@ -143,7 +143,7 @@ constexpr slot_form slot_of_shape(std::uint64_t bits) noexcept {
             (bits >> 19 & 1) != 0};
 }
 
-/// Where things are in a node of entries: a head, then all keys, then all values.
+/// The layout of a node of entries: a head, then all keys, then all values.
 template <std::size_t HeadBytes> struct entry_layout {
     slot_form key;
     slot_form value;
@@ -160,13 +160,13 @@ template <std::size_t HeadBytes> struct entry_layout {
     }
 };
 
-/// An element's slot: what it holds, and how it is written, read and given up.
+/// An element's slot: how it is written, read and given up.
 template <element T> struct slot;
 
 template <plain_element T> struct slot<T> {
     using view = const T&;
     static constexpr slot_form form = {std::is_empty_v<T> ? 0 : sizeof(T), alignof(T), false};
-    /// Whether the slot was written.
+    /// Returns whether the slot was written.
     static bool write(shadow&, std::byte* at, view value) noexcept {
         if constexpr (form.bytes != 0) std::memcpy(at, &value, sizeof(T));
         return true;
@@ -193,9 +193,9 @@ template <byte_string T> struct slot<T> {
     static view read(const std::byte* base, const std::byte* at) noexcept {
         return blob_key(base, blob_of(at));
     }
-    /// What the slot names is no part of the new version.
+    /// Gives up what the slot names: it is no part of the new version.
     static void give_up(shadow& to, const std::byte* at) {
-        to.replaced(blob_of(at), blob_context); // at once reused when this shadow made it
+        to.replaced(blob_of(at), blob_context); // reused at once if this shadow made it
     }
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What iterators of maps give, and when a map may look up what is not a key.
+// The entries that iterators of maps give, and when a map may look up what is not a key.
 #pragma once
 
 #include <holdfast/mod/detail/element.hpp>
@@ -11,15 +11,15 @@
 
 namespace hf::mod {
 
-/// What iterators of a map give: references into the pool, valid as long as the version that they
-/// were taken from.
+/// An entry as iterators of a map give it: references into the pool, valid as long as the version
+/// that they come from.
 template <class Key, class Value> struct entry {
     typename detail::slot<Key>::view first;
     typename detail::slot<Value>::view second;
 
     entry(typename detail::slot<Key>::view key, typename detail::slot<Value>::view value) noexcept
         : first(key), second(value) {}
-    /// Of an entry that was copied out: refers to it.
+    /// Refers to an entry that was copied out.
     entry(const std::pair<Key, Value>& copied) noexcept
         : first(copied.first), second(copied.second) {}
     operator std::pair<Key, Value>() const { return {Key(first), Value(second)}; }
@@ -33,7 +33,7 @@ namespace detail {
 template <class Function>
 concept transparent = requires { typename Function::is_transparent; };
 
-/// What a structure of keys and values calls them.
+/// The type names of a structure of keys and values.
 template <class Key, class Value> struct entry_types {
     using key_type = Key;
     using mapped_type = Value;
@@ -41,7 +41,7 @@ template <class Key, class Value> struct entry_types {
     using value_view = typename slot<Value>::view;
 };
 
-/// What operator-> of an iterator gives whose entries are made on the way.
+/// The result of operator-> of an iterator that makes its entries on the way.
 template <class Reference> struct arrow {
     Reference held;
     const std::remove_reference_t<Reference>* operator->() const noexcept {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What every container has, whatever its nodes: a handle of a root, versions, batches. A container
-// adds the updates that are its own, and reads by the functions of its structure.
+// What all containers share: a handle of a root, versions, batches. A container adds its own
+// updates, and reads by the functions of its structure.
 #pragma once
 
 #include <holdfast/author/mod/store.hpp>
@@ -14,7 +14,7 @@
 namespace hf::mod::detail {
 
 /// Several updates that become one version. Reads see the updates before them. When the pool is
-/// full they change nothing more, and the commit says it.
+/// full, further updates change nothing, and the commit reports it.
 class batch_base {
 public:
     /// Continues the version that 'word' names: for sections over several structures.
@@ -30,19 +30,18 @@ protected:
     std::uint64_t word_;
 };
 
-/// A value: what a container was at some time, or what it may become. Updates give other versions
+/// A value: what a container was at some time, or what it may become. Updates return other versions
 /// and leave this one as it is.
 ///
-/// Cost:     the new nodes of the handle's update; those of versions never committed are given
+/// Cost:     the new nodes of the handle's update; nodes of versions never committed are given
 ///           back.
 /// Ordering: 0.
-/// Errors:   none; when the pool was full, the commit says it.
-/// Threads:  different objects may be used on different threads.
+/// Errors:   none; when the pool was full, the commit reports it.
 template <class Self, class Batch> class version_base : public mod::version {
 public:
-    /// Empty, and of no container: for reading and assigning only.
+    /// Empty, and of no container: only for reading and assigning.
     version_base() noexcept = default;
-    /// What a root gave, or an update of another version.
+    /// A version from a root, or from an update of another version.
     explicit version_base(mod::version of) noexcept : mod::version(std::move(of)) {}
 
     [[nodiscard]] Self clear() const {
@@ -58,7 +57,7 @@ public:
     }
 };
 
-/// A named container in a pool. What its members promise and cost, each container's header says.
+/// A named container in a pool. Each container's header says what its members promise and cost.
 template <class Batch, class Version> class handle {
 public:
     using batch = Batch;
@@ -101,7 +100,7 @@ protected:
         if (to.word() == writing.word() && !to.failed()) return {}; // nothing was changed
         return writing.commit(to.word());
     }
-    /// One update, and what it says.
+    /// One update, and its result.
     template <class Change>
     auto change(Change&& once) -> result<std::invoke_result_t<Change, batch&>> {
         auto writing = root_->write();

@@ -51,7 +51,7 @@ public:
         if constexpr (requires { Hash::identity; }) identity = Hash::identity;
         return trie_shape{layout, is_set, values_in_keys, identity}.bits();
     }
-    /// Whether 'Other' may be looked up beside keys.
+    /// Whether 'Other' may be looked up like a key.
     template <class Other>
     static constexpr bool looks_up =
         transparent<Hash> && transparent<Equal> && !std::is_convertible_v<const Other&, key_view> &&
@@ -63,10 +63,9 @@ public:
         if constexpr (requires { typename Hash::is_avalanching; }) return bits;
         return mixed(bits);
     }
-    /// A leaf whose entries lie in the pool. In the place of one that says what cannot be, one that
-    /// has no entries.
+    /// A leaf whose entries lie in the pool. A damaged leaf is replaced by one without entries.
     static const std::byte* leaf_at(const std::byte* base, ref leaf) noexcept {
-        // Wherever the largest leaf would have room, the count alone tells.
+        // Where the largest leaf would have room, the count alone decides.
         const std::byte* at = bounded_node<std::byte>(base, leaf & ref_max);
         if (std::uint64_t{leaf & ref_max} * granule_bytes + layout.bytes(capacity) <=
                 reach_of(base) &&
@@ -74,7 +73,7 @@ public:
             return at;
         return looked_at_leaf(base, leaf);
     }
-    /// Its entries' lines are needed soon, behind the head's: they come while that does.
+    /// Prefetches the lines of a leaf's entries together with its head's.
     static void fetch_leaf(const std::byte* base, ref leaf) noexcept {
         constexpr std::size_t lines = std::min<std::size_t>(layout.bytes(capacity) / 64, 2);
         for (std::size_t line = 1; line <= lines; ++line) fetch(base, leaf, line);
@@ -107,7 +106,7 @@ public:
         else return {key(base, leaf, index), value(base, leaf, count, index)};
     }
 
-    /// The entry of this key in a leaf; its count when there is none.
+    /// The entry of this key in a leaf; the leaf's count if the key is missing.
     template <class Query>
     static std::uint32_t search(const std::byte* base, const std::byte* leaf, std::uint64_t hash,
                                 const Query& wanted) noexcept {
@@ -147,11 +146,11 @@ public:
     }
 
     enum class when_there : std::uint8_t { keep, assign };
-    /// Whether the key is new. 'word' becomes the new version's; it stays when nothing changes or
-    /// the shadow fails.
+    /// Returns whether the key is new. 'word' becomes the new version's; it stays if nothing
+    /// changes or the shadow fails.
     static bool insert(shadow& to, std::uint64_t& word, key_view key, value_view value,
                        when_there what);
-    /// Whether the key was there.
+    /// Returns whether the key was there.
     template <class Query> static bool erase(shadow& to, std::uint64_t& word, const Query& wanted);
     static void clear(shadow& to, std::uint64_t& word) {
         const ref top = top_of(word);
@@ -166,7 +165,7 @@ private:
         const std::byte* value;
         std::uint64_t hash;
     };
-    /// The slots of an entry to come.
+    /// The slots of a future entry.
     struct draft {
         alignas(granule_bytes) std::byte key[std::max<std::size_t>(layout.key.bytes, 1)];
         alignas(granule_bytes) std::byte value[std::max<std::size_t>(layout.value.bytes, 1)];
@@ -197,7 +196,7 @@ private:
     }
     static void copy_entries(std::byte* to, std::size_t to_count, const std::byte* from,
                              std::size_t from_count, std::size_t count) noexcept {
-        // A damaged leaf may say that it reaches over the new one.
+        // A damaged leaf may claim to reach over the new one.
         std::memmove(key_place(to, 0), key_place(from, 0), count * layout.key.bytes);
         std::memmove(value_place(to, to_count, 0), value_place(from, from_count, 0),
                      count * layout.value.bytes);
@@ -299,7 +298,7 @@ ref trie<Key, Value, Hash, Equal>::leaf_with(shadow& to, const std::byte* old, s
     return made;
 }
 
-/// The last entry comes in the place of the one left out. Requires: there are two.
+/// Replaces the entry left out by the last one. Requires: at least two entries.
 template <element Key, class Value, class Hash, class Equal>
 ref trie<Key, Value, Hash, Equal>::leaf_without(shadow& to, const std::byte* old,
                                                 std::uint64_t hash, std::uint32_t index) {
@@ -330,7 +329,7 @@ ref trie<Key, Value, Hash, Equal>::leaf_of(shadow& to, const item* items, std::u
     return made;
 }
 
-/// A subtree of at most one leaf's entries and one.
+/// A subtree of at most one leaf's entries and one more.
 template <element Key, class Value, class Hash, class Equal>
 ref trie<Key, Value, Hash, Equal>::build(shadow& to, unsigned level, const item* items,
                                          std::uint32_t count) {
@@ -364,7 +363,7 @@ ref trie<Key, Value, Hash, Equal>::split(shadow& to, unsigned level, const std::
     return build(to, level, items.data(), capacity + 1);
 }
 
-/// In a leaf that the shadow made. The old value's blob is given up.
+/// Changes a leaf that the shadow made. Gives up the old value's blob.
 template <element Key, class Value, class Hash, class Equal>
 void trie<Key, Value, Hash, Equal>::rewrite(shadow& to, std::byte* leaf, std::uint32_t count,
                                             std::uint32_t index, value_view value) {
@@ -400,7 +399,7 @@ void trie<Key, Value, Hash, Equal>::assign(shadow& to, std::uint64_t& word, trie
     word = word_of(way.link(to, made | leaf_bit), count_of(word));
 }
 
-/// (4): how far up an erasure reaches. Reads only, until the way is open.
+/// Applies (4): how far up an erasure reaches. Only reads, until the way is open.
 template <element Key, class Value, class Hash, class Equal>
 struct trie<Key, Value, Hash, Equal>::merger {
     const std::byte* base;
@@ -410,7 +409,7 @@ struct trie<Key, Value, Hash, Equal>::merger {
     std::array<ref, leaf_entries_max> part{}; // other leaves that go with them
     std::array<unsigned, leaf_entries_max> level{};
 
-    /// Takes in what hangs beside the way, level by level, as long as it all fits one leaf.
+    /// Takes in what hangs beside the way, level by level, as long as everything fits one leaf.
     void climb(const trie_way& way) noexcept {
         while (depth > 0 && takes(way)) --depth;
     }
@@ -433,7 +432,7 @@ struct trie<Key, Value, Hash, Equal>::merger {
         total = sum;
         return true;
     }
-    /// The leaf of all that is left. Requires: none of the leaves is wide.
+    /// The leaf of all remaining entries. Requires: none of the leaves is wide.
     ref merged(shadow& to, const std::byte* old, std::uint32_t erased) const {
         std::array<item, leaf_entries_max> items;
         std::uint32_t gathered = 0;

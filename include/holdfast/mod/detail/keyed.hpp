@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What maps, sets and ordered maps have in common: handles, batches and versions of containers with
-// keys.
+// What maps, sets and ordered maps share: handles, batches and versions of containers with keys.
 //
 // 'Of' is the container's structure: functions on words (insert, erase, clear), key_view and
-// value_view, reading<Self>, the names that users read by, and what its roots are: its_kind, shape.
+// value_view, reading<Self> (the users' names of reading functions), and the properties of its
+// roots: its_kind, shape.
 #pragma once
 
 #include <holdfast/mod/detail/handle.hpp>
@@ -21,7 +21,7 @@ struct nothing {};
 template <class Of>
 inline constexpr bool is_map = !std::is_same_v<typename Of::mapped_type, nothing>;
 
-/// The container's updates. They return what the container's do.
+/// The container's updates. They return what the container's own return.
 template <class Of>
 class keyed_batch : public batch_base, public Of::template reading<keyed_batch<Of>> {
 public:
@@ -91,7 +91,7 @@ public:
     {
         return this->update([&](batch& to) { to.erase(from, upto); });
     }
-    /// The value of this key, or Value{} when there is none.
+    /// The value of this key, or Value{} without such a key.
     auto operator[](key_view key) const
         requires is_map<Of>
     {
@@ -101,8 +101,8 @@ public:
     }
 };
 
-/// A handle: 'Self' is the container that users name. What its members promise and cost, map.hpp,
-/// set.hpp and ordered_map.hpp say.
+/// A handle: 'Self' is the container that users name. map.hpp, set.hpp and ordered_map.hpp say what
+/// its members promise and cost.
 template <class Self, class Of>
 class keyed_handle : public handle<keyed_batch<Of>, keyed_version<Of>>,
                      public Of::template reading<Self> {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The tree under mod::vector as its templates see it: elements are bytes, which are found here and
-// edited in the library. How the nodes lie, and what holds of them: src/mod/rrb.hpp.
+// edited in the library. src/mod/rrb.hpp: the layout of the nodes, and their invariants.
 #pragma once
 
 #include <holdfast/mod/detail/element.hpp>
@@ -26,7 +26,7 @@ struct inner_node {
 };
 static_assert(sizeof(inner_node) == 64);
 
-/// How elements lie in leaves.
+/// The layout of elements in leaves.
 struct leaf_form {
     std::uint32_t element_bytes;
     bool holds_refs;
@@ -42,7 +42,7 @@ struct leaf_form {
     constexpr std::size_t bytes_of(std::uint32_t count) const noexcept {
         return std::size_t{count} * element_bytes;
     }
-    /// Of a leaf with so many elements: room for the next power of two.
+    /// Bytes of a leaf with so many elements: it has room for the next power of two.
     constexpr std::size_t bytes(std::uint32_t count) const noexcept {
         const std::size_t least = std::size_t{std::bit_ceil(count)} * element_bytes;
         return (least + granule_bytes - 1) / granule_bytes * granule_bytes;
@@ -87,13 +87,13 @@ leaf_place leaf_at(leaf_form leaf, const std::byte* base, std::uint64_t word,
 /// An element, in any tree. Requires: index < the vector's size.
 const std::byte* element_anywhere(leaf_form leaf, const std::byte* base, std::uint64_t word,
                                   std::uint32_t index) noexcept;
-/// The same: finds its way alone while nodes are regular and lie in the pool.
+/// The same: finds its way by itself as long as nodes are regular and lie in the pool.
 template <leaf_form Leaf>
 const std::byte* element_at(const std::byte* base, std::uint64_t word,
                             std::uint32_t index) noexcept {
     const branch top = top_of(word);
     assert(index < top.count);
-    // Leaves may be short: where a node has no room for all, it is looked at closely.
+    // Leaves may be short: a node without room for all elements is checked closely.
     constexpr std::size_t node_bytes =
         std::max<std::size_t>(sizeof(inner_node), Leaf.bytes_of(Leaf.capacity()));
     if (top.relaxed() || node_bytes > 4096) return element_anywhere(Leaf, base, word, index);
@@ -109,8 +109,8 @@ const std::byte* element_at(const std::byte* base, std::uint64_t word,
     return element_anywhere(Leaf, base, word, index);
 }
 
-/// Edits: from a word to the next version's, which is the word that was given once the shadow has
-/// failed. Requires of all: indices within the vector.
+/// Edits: functions from a word to the next version's. Once the shadow has failed, they return the
+/// word that they were given. Requires of all: indices within the vector.
 class editor {
 public:
     using word = std::uint64_t;
@@ -118,7 +118,7 @@ public:
 
     /// Cost: one leaf and one line per level.
     word set(word in, std::uint32_t index, const std::byte* element);
-    /// The same; what the old element named has its place elsewhere.
+    /// The same, if what the old element named has its place elsewhere.
     word put(word in, std::uint32_t index, const std::byte* element);
     /// Adds elements behind the last one.
     word extend(word in, const std::byte* from, std::uint32_t count);
@@ -139,7 +139,7 @@ private:
         std::uint32_t context;
     };
     leaf_form leaf_;
-    ref roomy_ = 0; // a leaf of this shadow with room for as many as can be
+    ref roomy_ = 0; // a leaf of this shadow with room for a full leaf's elements
     shadow* to_;
     std::vector<given> given_up_; // this shadow's nodes (5)
 };

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What mod::stack and mod::queue have in common: both hold elements of which one is the next to go,
+// What mod::stack and mod::queue share: both hold elements in an order, with a next element to go:
 // the stack's newest, the queue's oldest.
 //
-// Ops is the structure: pure functions on words, 'push', 'pop' and 'cleared', which make nodes in a
-// shadow; 'next' and 'iterator', which read; 'reads', the names that users read by; 'its_kind'.
+// Ops is the structure: 'push', 'pop' and 'cleared', pure functions on words that make nodes in a
+// shadow; 'next' and 'iterator', which read; 'reads', the users' names of reading functions;
+// 'its_kind'.
 #pragma once
 
 #include <holdfast/mod/detail/element.hpp>
@@ -31,7 +32,7 @@ struct counted {
     std::uint64_t word() const noexcept { return node | std::uint64_t{count} << 32; }
 };
 
-/// How a node with a head and then elements is laid out: as many as a line holds, or one.
+/// The layout of a node with a head and then elements: as many as a line holds, or one.
 struct chunk_form {
     std::uint32_t first;    // where the elements begin
     std::uint32_t capacity; // elements
@@ -48,7 +49,7 @@ constexpr chunk_form chunk_form_of(slot_form each, std::uint32_t head_bytes) noe
     return {first, 1, (first + each.bytes + granule - 1) / granule * granule};
 }
 
-/// A slot on its own. Plain elements are given up without looking at it.
+/// A slot on its own. Plain elements are given up without a look at it.
 template <element T> struct slot_copy {
     explicit slot_copy(const std::byte* from) noexcept {
         if constexpr (slot<T>::form.holds_ref) std::memcpy(bytes, from, sizeof bytes);
@@ -56,7 +57,7 @@ template <element T> struct slot_copy {
     std::byte bytes[slot<T>::form.holds_ref ? slot<T>::form.bytes : 1];
 };
 
-/// The node where it was made by this shadow, else a copy in its place. 0: no room.
+/// The node if this shadow made it, else a copy in its place. 0: no room.
 inline ref edited(shadow& to, ref node, std::size_t bytes, std::uint32_t context) {
     if (to.fresh(node)) return node;
     const ref copy = to.make(bytes);
@@ -67,7 +68,7 @@ inline ref edited(shadow& to, ref node, std::size_t bytes, std::uint32_t context
     return copy;
 }
 
-/// What a structure of T, and its iterators, call things.
+/// The type names of a structure of T and of its iterators.
 template <element T> struct sequence_of {
     using value_type = T;
     using kept = slot<T>;
@@ -83,7 +84,7 @@ template <element T> struct sequence_of {
     };
 };
 
-/// What can be read wherever there are a base and a word.
+/// The reading functions of anything with a base and a word.
 template <class Self, class Ops> class sequence_reads {
 public:
     using value_type = typename Ops::value_type;
@@ -97,7 +98,7 @@ protected:
 };
 
 /// The same with the elements in the order in which they would go. Iterators are valid as long as
-/// what they come from lives and is not changed.
+/// their source lives and is not changed.
 template <class Self, class Ops> class sequence_range : public Ops::template reads<Self, Ops> {
 public:
     using iterator = typename Ops::iterator;
@@ -118,7 +119,7 @@ public:
     using batch_base::batch_base;
 
     void push(view value) { word_ = Ops::push(*work_, word_, value); }
-    /// Removes the next element and returns it. Nothing: there is none.
+    /// Removes the next element and returns it; nothing if the sequence is empty.
     std::optional<value_type> pop() {
         if (this->empty()) return std::nullopt;
         std::optional<value_type> value(std::in_place, Ops::next(this->base(), word_));
@@ -135,12 +136,12 @@ public:
     using view = typename Ops::view;
     using version_base<sequence_version, sequence_batch<Ops>>::version_base;
 
-    /// This version and one element more. Ordering: 0.
+    /// This version and one more element. Ordering: 0.
     [[nodiscard]] sequence_version push(view value) const {
         return sequence_version(this->updated(
             [&](shadow& to, std::uint64_t word) { return Ops::push(to, word, value); }));
     }
-    /// This version without its next element; itself when there is none. Ordering: 0.
+    /// This version without its next element; itself if it is empty. Ordering: 0.
     [[nodiscard]] sequence_version pop() const {
         if (this->empty()) return *this;
         return sequence_version(
@@ -148,8 +149,8 @@ public:
     }
 };
 
-/// A handle: 'Self' is the container that users name. What its members promise and cost, stack.hpp
-/// and queue.hpp say.
+/// A handle: 'Self' is the container that users name. stack.hpp and queue.hpp say what its members
+/// promise and cost.
 template <class Self, class Ops>
 class sequence : public handle<sequence_batch<Ops>, sequence_version<Ops>>,
                  public sequence_range<Self, Ops> {

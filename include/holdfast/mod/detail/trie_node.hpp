@@ -1,29 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The nodes of the hash trie under mod::map and mod::set: four bits of the key's hash choose a
-// child at each level.                                                                    Source:
-// MOD §4.1, M2.
+// child at each level.                                             Source: MOD §4.1, M2.
 //
 // A root's word is {ref of the top node (low 32 bits), elements (high 32)}; ref 0: empty.
 //
 // (1) An inner node is one line: 16 refs, 0 for no child. Bit 31 of a ref marks a leaf.
-// (2) A leaf has 1 to 7 entries (fewer when they are big) of any hash that leads to it: a head
-//     {count, a tag for each}, then all keys, then all values, in a node that just holds them. Tags
-//     are the top eight bits of the hashes, so most foreign keys are told apart without a look.
+// (2) A leaf has 1 to 7 entries (fewer when they are big) of any hashes that lead to it: a head
+//     {count, a tag for each}, then all keys, then all values, in the smallest node that holds
+//     them. A tag is the top eight bits of a hash, so most other keys are ruled out without a look
+//     at them.
 // (3) After 16 levels the hash is used up. Leaves there may be wide: head {0xff, 0, 0, 0, count},
 //     any number of entries, all of one hash.
-// (4) No inner node has nothing but leaves whose entries would fill half of one leaf, nor a single
-//     leaf: what insertions split, erasing merges.
+// (4) An inner node does not have a single leaf only, nor only leaves whose entries would fill half
+//     of one leaf: erasing merges what insertions split.
 // (5) Updates only read until they know what to do; then they copy the way down, parents before
 //     children, and link last. A shadow that failed half-way still holds the old trie.
 //
-// Differs from the compressed tries (CHAMP) that MOD took over. Those keep small tries small by
-// nodes of a bitmap and just the children there are; at 32 children an inner node is up to five
-// lines, and an update copies all of it. Here a level costs one line and no bitmap arithmetic; the
-// empty slots are paid back by leaves of several entries, without which most inner nodes would
-// stand over two keys. Entries of 8 + 32 bytes: an insertion flushes 7.0 lines at 1 M of them, 8.7
-// at most from 1 k to 4 M; an entry takes 45 to 52 bytes. With leaves of 3 at most: 6.9 to 7.8
-// lines, 53 to 58 bytes.
+// Differs from the compressed tries (CHAMP) that MOD uses. Those keep small tries small: a node is
+// a bitmap and just its existing children. At 32 children such an inner node is up to five lines,
+// and an update copies all of it. Here a level costs one line and no bitmap arithmetic. Leaves of
+// several entries make up for the empty slots: without them most inner nodes would stand over two
+// keys. Entries of 8 + 32 bytes: an insertion flushes 7.0 lines at 1 M of them, at most 8.7 from 1
+// k to 4 M; an entry takes 45 to 52 bytes. With leaves of 3 at most: 6.9 to 7.8 lines, 53 to 58
+// bytes.
 #pragma once
 
 #include <holdfast/mod/detail/element.hpp>
@@ -50,7 +50,7 @@ struct inner {
 };
 static_assert(sizeof(inner) == 64);
 
-/// (2): where things are in a leaf. Also what reclamation computes with, from a root's shape.
+/// (2): the layout of a leaf. Reclamation computes with it, too, from a root's shape.
 struct leaf_layout : entry_layout<sizeof(std::uint64_t)> {
     constexpr unsigned capacity() const noexcept {
         const std::size_t entry = std::max<std::size_t>(key.bytes + value.bytes, 1);
@@ -102,20 +102,20 @@ struct leaf_head {
         const unsigned shift = 8 * index + 8;
         bits = (bits & ~(std::uint64_t{0xff} << shift)) | tag << shift;
     }
-    /// The head with one entry more.
+    /// The head with one more entry.
     leaf_head with(std::uint64_t tag) const noexcept {
         leaf_head grown{bits + 1};
         grown.set_tag(static_cast<unsigned>(bits & 0xff), tag);
         return grown;
     }
-    /// The head without entry 'index', in whose place the last one comes.
+    /// The head without entry 'index', which the last entry replaces.
     leaf_head without(unsigned index) const noexcept {
         leaf_head shrunk{bits - 1};
         shrunk.set_tag(index, tag(static_cast<unsigned>(shrunk.bits & 0xff)));
         return shrunk;
     }
-    /// Bit 7 of byte i + 1 for each entry i that may have this tag; those that have it are among
-    /// them. Not for wide leaves.
+    /// Bit 7 of byte i + 1 for each entry i that may have this tag, and certainly for those that
+    /// have it. Not for wide leaves.
     std::uint64_t candidates(std::uint64_t tag) const noexcept {
         constexpr std::uint64_t ones = 0x0101'0101'0101'0101;
         const std::uint64_t differing = bits ^ tag * ones;
@@ -140,7 +140,7 @@ inline std::uint64_t word_of(ref top, std::uint64_t count) noexcept { return top
 inline ref top_of(std::uint64_t word) noexcept { return static_cast<ref>(word); }
 inline std::size_t count_of(std::uint64_t word) noexcept { return word >> 32; }
 
-/// Whether it leads to an inner node in the pool; with the last_ref of those.
+/// Whether it leads to an inner node in the pool; 'last' is the last_ref of those.
 inline bool is_inner(ref at, ref last) noexcept { return at - 1U < last; }
 
 /// The way from the top to the place of a hash: inner nodes, then a leaf or none.
@@ -151,13 +151,13 @@ public:
         descend(base, top);
     }
     unsigned depth() const noexcept { return depth_; }
-    /// Whether it is longer than a way can be, or leads out of the pool: then it has no leaf.
+    /// Whether it is longer than any way, or leads out of the pool: then it has no leaf.
     bool damaged() const noexcept { return damaged_; }
     ref leaf() const noexcept { return leaf_; } // 0: none
     ref inner_at(unsigned level) const noexcept { return inner_[level]; }
     unsigned digit(unsigned level) const noexcept { return digit_of(digits_, level); }
 
-    /// On to the next leaf in the order of hashes. False: that was the last one.
+    /// Moves on to the next leaf in the order of hashes. False: that was the last one.
     bool next(const std::byte* base) noexcept {
         while (depth_ > 0) {
             const auto* node = bounded_node<inner>(base, inner_[depth_ - 1]);
@@ -178,7 +178,7 @@ public:
         first_below(base, top);
     }
 
-    /// Lets the way end at an inner node's place. What was below is given up by the caller.
+    /// Lets the way end at an inner node's place. The caller gives up what was below.
     void cut(unsigned depth) noexcept { depth_ = depth; }
     /// Makes the inner nodes of the way writable: copies those that the shadow did not make.
     void open(shadow& to);
@@ -197,7 +197,7 @@ private:
         end_at(at);
     }
     void first_below(const std::byte* base, ref at) noexcept {
-        if (at == 0 || (at & leaf_bit) != 0) { // no limit is needed, nor perhaps there
+        if (at == 0 || (at & leaf_bit) != 0) { // needs no bound: there may be no pool
             leaf_ = at;
             return;
         }
@@ -224,7 +224,7 @@ private:
         leaf_ = 0;
         damaged_ = true;
     }
-    // They lie anywhere: waited for one by one, they are most of what walking over all costs.
+    // The children lie anywhere: waiting for them one by one would be most of the cost of a walk.
     static void fetch_children(const std::byte* base, const inner& node) noexcept {
         for (const ref child : node.child)
             if (child != 0) fetch(base, child);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Iterators of a hash trie, and what maps and sets let read.
+// Iterators of a hash trie, and the reading functions of maps and sets.
 #pragma once
 
 #include <holdfast/mod/detail/entry.hpp>
@@ -15,7 +15,7 @@
 
 namespace hf::mod::detail {
 
-/// The leaves' order, which is that of hashes: forward only.
+/// Goes in the order of the leaves, which is that of hashes: forward only.
 template <class Trie> class trie_iterator {
 public:
     using iterator_concept = std::forward_iterator_tag;
@@ -68,8 +68,8 @@ private:
             index_ = 0;
         }
     }
-    /// A damaged trie ends when it has given as many entries as it is said to have, or where a leaf
-    /// has none.
+    /// In a damaged trie iteration ends after as many entries as the word counts, or at a leaf
+    /// without entries.
     void enter() noexcept {
         leaf_ = way_.leaf() == 0 ? nullptr : Trie::leaf_at(base_, way_.leaf());
         count_ = leaf_ == nullptr ? 0 : leaf_head::of(leaf_).count();
@@ -89,12 +89,12 @@ private:
     trie_way way_;
 };
 
-/// What maps, sets, their versions and batches let read. 'Self' has base() and word().
+/// The reading functions of maps, sets, their versions and batches. 'Self' has base() and word().
 ///
 /// Cost:     find, contains, count, get: O(log16 n) lines; size: 1.
 /// Ordering: 0.
-/// Threads:  of a version: any. Of a handle or a batch: not beside a writer, and what was read is
-///           valid until the next update; versions keep it.
+/// Threads:  of a version: any. Of a handle or a batch: not beside a writer, and results are valid
+///           until the next update; versions keep them.
 template <class Self, class Trie> class trie_reading {
 public:
     using key_type = typename Trie::key_type;
@@ -105,7 +105,7 @@ public:
     using difference_type = std::ptrdiff_t;
     using iterator = trie_iterator<Trie>;
     using const_iterator = iterator;
-    /// How keys are given and read: a const reference, or a std::string_view.
+    /// The type by which keys are given and read: a const reference, or a std::string_view.
     using key_view = typename Trie::key_view;
 
     size_type size() const noexcept { return count_of(self().word()); }
@@ -122,7 +122,7 @@ public:
     bool contains(key_view key) const noexcept { return at(key).leaf != nullptr; }
     size_type count(key_view key) const noexcept { return contains(key); }
 
-    /// The same with what the hash and the comparison take beside keys (is_transparent in both).
+    /// The same for what the hash and the comparison take besides keys (is_transparent in both).
     template <class Query>
         requires Trie::template
     looks_up<Query> iterator find(const Query& key) const noexcept {
@@ -150,9 +150,9 @@ protected:
 template <class Self, class Trie> class map_reading : public trie_reading<Self, Trie> {
 public:
     using mapped_type = typename Trie::mapped_type;
-    /// How values are given and read: a const reference, or a std::string_view.
+    /// The type by which values are given and read: a const reference, or a std::string_view.
     using value_view = typename Trie::value_view;
-    /// What get() gives; false when there is no such key: a pointer into the pool, or an optional
+    /// The result of get(); false without such a key: a pointer into the pool, or an optional
     /// std::string_view.
     using found_value = std::conditional_t<byte_string<mapped_type>,
                                            std::optional<std::string_view>, const mapped_type*>;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // An engine as a newcomer would add it: its row of the table, its recovery, the four calls that the
-// compiler makes. It logs as undo does, and counts what it does.
+// compiler makes. It logs as undo does, and counts its actions.
 #include "engine.hpp"
 
 #include <section/recovery.hpp>
@@ -35,7 +35,7 @@ int begun = 0;
 
 namespace {
 
-/// What protocol_in does is enough.
+/// protocol_in does all that it needs.
 template <class Medium> class dummy_protocol final : public protocol_in<Medium> {
 public:
     static constexpr const engine_row& row = engine_rows::dummy;

@@ -3,12 +3,12 @@
 // One program text for every engine of the compiler: transfers of a bank, a hash map, a B+tree.
 //
 //   one_word FILE run FROM UPTO   makes operations FROM … UPTO-1, and writes a byte to standard output behind each
-//   one_word FILE state FROM UPTO prints after how many operations, FROM or more and UPTO at most, the pool is as it is, and
-//                                 a sum of what it holds; "0 none" where it is as after none of
-//                                 these
+//   one_word FILE state FROM UPTO prints the number of operations, FROM … UPTO, after which a pool
+//                                 has this pool's state, and a sum of its contents; "0 none" if no
+//                                 such number exists
 //
-// Operation n is what its number says: a transfer, an insertion or a removal. States are told by a
-// model in volatile memory.
+// An operation's number decides what it is: a transfer, an insertion or a removal. A model in
+// volatile memory gives the states.
 #include <structures/bptree.hpp>
 #include <structures/hash_map.hpp>
 
