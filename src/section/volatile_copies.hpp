@@ -26,6 +26,13 @@ public:
         if (count > 0) std::memcpy(copy, bytes, count);
         return copy;
     }
+    /// Whether clear() has next to nothing to do.
+    bool few() const noexcept { return long_.empty(); }
+    /// The same as clear(). Requires: few().
+    void forget_few() noexcept {
+        HF_ASSERT_SLOW(few());
+        used_ = 0;
+    }
     void clear() noexcept {
         used_ = 0;
         if (!long_.empty()) [[unlikely]]

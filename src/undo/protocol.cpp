@@ -33,15 +33,53 @@ inline bool undo_protocol<ordered_medium>::begin_again(const hf_txfunc& function
     return true;
 }
 
-inline bool undo_protocol<ordered_medium>::commit_words() noexcept {
-    section& mine = *current_section;
-    if (!mine.keeps_order() || mine.on_shared_lane() || mine.blocks().touched()) return false;
+inline undo_protocol<ordered_medium>* undo_protocol<ordered_medium>::of_own_lane() noexcept {
+    const section& mine = *current_section;
+    if (!mine.keeps_order() || mine.on_shared_lane()) return nullptr;
     auto& self = mine.as<undo_protocol>();
-    if (self.doomed_) return false;
+    return self.doomed_ ? nullptr : &self;
+}
+
+inline void undo_protocol<ordered_medium>::commit_words() noexcept {
     ++persist::thread_counters().sections;
-    self.log_.end();
-    mine.end_again();
-    return true;
+    log_.end();
+    in_.end_again();
+}
+
+void undo_protocol<ordered_medium>::commit_blocks() noexcept {
+    without_exceptions("hf_undo_commit", [&] { change_hands(); });
+    ++persist::thread_counters().sections;
+    log_.end();
+    in_.release_blocks();
+    in_.end_again();
+}
+
+inline void undo_protocol<ordered_medium>::log_block(record_kind kind, block b) {
+    if (!log_.fits(word_entry_bytes)) [[unlikely]]
+        extend_log(word_entry_bytes);
+    log_.add_block(kind, b);
+}
+
+/// Logs each block, and changes its bit.
+[[gnu::always_inline]] inline void undo_protocol<ordered_medium>::change_hands() {
+    const section_blocks& blocks = in_.blocks();
+    heap& durable = in_.pool().blocks.durable();
+    const auto dirty = [](const void* word) {
+        persist::thread_counters().pm_bytes += word_bytes;
+        trace::announce(trace::store, word, word_bytes);
+    };
+    for (block b : blocks.taken()) {
+        log_block(record_kind::alloc, b); // upholds (2)
+        durable.publish_in_order(b, dirty);
+    }
+    for (block b : blocks.adopted()) {
+        log_block(record_kind::staged, b); // upholds (2)
+        durable.publish_in_order(b, dirty);
+    }
+    for (block b : blocks.freed()) {
+        log_block(record_kind::free, b); // upholds (2)
+        durable.retract(b, dirty);
+    }
 }
 
 void undo_protocol<ordered_medium>::log(const void* address, std::uint64_t bytes) {
@@ -69,14 +107,13 @@ void undo_protocol<ordered_medium>::log_old_bytes(std::uint64_t offset, const vo
                                                   std::uint64_t bytes) {
     if (logged_.seen_or_add(serial_, offset, bytes)) return;
     in_.check_end(offset, bytes);
-    make_room(word_log::entry_bytes(bytes));
+    if (!log_.fits(word_log::entry_bytes(bytes))) [[unlikely]]
+        extend_log(word_log::entry_bytes(bytes));
     log_.add_old_bytes(offset, address, bytes);
 }
 
-/// Behind it an entry that takes so many bytes has room. Ends the process where the pool has none.
-void undo_protocol<ordered_medium>::make_room(std::uint64_t entry_bytes) {
-    if (log_.fits(entry_bytes)) [[likely]]
-        return;
+/// An entry that takes so many bytes has room behind it. Ends the process where the pool has none.
+void undo_protocol<ordered_medium>::extend_log(std::uint64_t entry_bytes) {
     const block b = in_.reserve_segment(entry_bytes + 2 * word_entry_bytes);
     if (b.offset == 0) no_room_for_log();
     log_.continue_in(b);
@@ -87,25 +124,11 @@ void* undo_protocol<ordered_medium>::alloc(std::uint64_t bytes) {
     return b.offset == 0 ? nullptr : in_.take(b);
 }
 
-void undo_protocol<ordered_medium>::log_block(record_kind kind, block b) {
-    make_room(word_entry_bytes);
-    log_.add_block(kind, b);
-}
-
-void undo_protocol<ordered_medium>::log_blocks() {
-    for (block b : in_.blocks().taken()) log_block(record_kind::alloc, b);
-    for (block b : in_.blocks().adopted()) log_block(record_kind::staged, b);
-    for (block b : in_.blocks().freed()) log_block(record_kind::free, b);
-}
-
 void undo_protocol<ordered_medium>::commit() {
     HF_ASSERT_SLOW(in_.running());
     ++persist::thread_counters().sections;
     if (std::exchange(doomed_, false)) return take_back();
-    if (in_.blocks().change_heap()) {
-        log_blocks(); // upholds (2)
-        in_.publish_blocks();
-    }
+    change_hands();
     end();
 }
 
@@ -126,8 +149,6 @@ void undo_protocol<ordered_medium>::take_back() {
 
 void undo_protocol<ordered_medium>::end() {
     log_.end();
-    in_.settle_blocks();
-    in_.marks().release_freed();
     in_.end_unlogged();
 }
 
@@ -221,6 +242,11 @@ void undo_protocol<fenced_medium>::leave_stores(std::size_t named) {
     });
 }
 
+/// Apart for the same reason.
+[[gnu::noinline]] static void commit_otherwise() noexcept {
+    hf::commit_section<hf::undo::undo_protocol>("hf_undo_commit");
+}
+
 extern "C" {
 
 int hf_undo_begin(const hf_txfunc* function, const void* packed_args) noexcept {
@@ -230,8 +256,10 @@ int hf_undo_begin(const hf_txfunc* function, const void* packed_args) noexcept {
 }
 
 void hf_undo_commit(void) noexcept {
-    if (hf::undo::undo_protocol<hf::ordered_medium>::commit_words()) return;
-    hf::commit_section<hf::undo::undo_protocol>("hf_undo_commit");
+    auto* const in_order = hf::undo::undo_protocol<hf::ordered_medium>::of_own_lane();
+    if (in_order == nullptr) return commit_otherwise();
+    if (hf::current_section->blocks().touched()) return in_order->commit_blocks();
+    in_order->commit_words();
 }
 
 void hf_undo_log(const void* address, std::uint64_t bytes) noexcept {

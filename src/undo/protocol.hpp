@@ -7,7 +7,7 @@
 // (1) A byte that the section did not take is in the log (log/word_log.hpp) before it is stored to.
 //     The log is plain words: the section leaves nothing else, neither a begin record nor a mark.
 //     One that stores nothing leaves its function's number alone, which reports name.
-// (2) What it has taken and freed is logged at the commit, before the allocator's bits change. Then
+// (2) What it has taken and freed is logged at the commit, each block before its bit changes. Then
 //     the log ends, and the section has happened. Blocks that it freed go to others only behind
 //     that.
 // (3) It can be taken back while it runs: the log says how.
@@ -49,8 +49,13 @@ public:
     /// False: it was not.
     static bool begin_again(const hf_txfunc& function) noexcept;
     void commit();
-    /// The same where it has had to do with no block, and is not taken back. False: it has, or is.
-    static bool commit_words() noexcept;
+    /// That of the section that is open on this thread, on a lane of its own, and is not taken
+    /// back. Null: it is, or is another.
+    static undo_protocol* of_own_lane() noexcept;
+    /// The same as commit(). Requires: of_own_lane(), and that it has had to do with no block.
+    void commit_words() noexcept;
+    /// The same of any. Requires: of_own_lane().
+    void commit_blocks() noexcept;
     void log(const void* address, std::uint64_t bytes);
     void log_ahead(const void* address, std::uint64_t bytes) override;
     void note(const void* address, std::uint64_t bytes) override;
@@ -62,8 +67,8 @@ public:
 private:
     void log_old_bytes(std::uint64_t offset, const void* address, std::uint64_t bytes);
     void log_block(record_kind kind, block b);
-    void log_blocks();
-    void make_room(std::uint64_t entry_bytes);
+    void change_hands();
+    void extend_log(std::uint64_t entry_bytes);
     void take_back();
     void end();
 
