@@ -7,7 +7,9 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cstdlib>
+#include <latch>
 #include <map>
 #include <random>
 #include <string>
@@ -436,6 +438,60 @@ TEST(Allocator, ClaimedBlocksAreNotHandedOut) {
         }
     EXPECT_FALSE(o.heap->claim({named[0].offset + 8, 16}));
     EXPECT_FALSE(o.heap->claim({~std::uint64_t{0} - 16, 16}));
+    ::unlink(path.c_str());
+}
+
+/// The bits of 64 blocks are in one word. A lone thread changes it without a lock. Of two neither
+/// loses what the other has set.
+TEST(Allocator, ThreadsThatChangeOneWordLoseNoBit) {
+    const std::string path = fresh_path();
+    opened o = open_heap(path, 16_MiB, 16_MiB);
+    heap& durable = o.heap->durable();
+    thread_cache cache;
+    std::vector<block> blocks;
+    for (unsigned i = 0; i < 1024; ++i) {
+        blocks.push_back(o.heap->reserve(cache, 16));
+        durable.publish(blocks.back(), ignore_dirty);
+    }
+    std::atomic<std::uint64_t> lost{0};
+    std::latch together{2};
+    std::vector<std::thread> threads;
+    for (unsigned t = 0; t < 2; ++t)
+        threads.emplace_back([&, t] {
+            EXPECT_FALSE(is_alone());
+            together.arrive_and_wait();
+            for (unsigned turn = 0; turn < 500; ++turn)
+                for (std::size_t i = t; i < blocks.size(); i += 2) {
+                    if (!durable.bit(blocks[i].offset)) ++lost;
+                    durable.retract(blocks[i], ignore_dirty);
+                    durable.publish(blocks[i], ignore_dirty);
+                }
+        });
+    for (auto& t : threads) t.join();
+    EXPECT_EQ(lost, 0U);
+    model m;
+    for (std::size_t i = 0; i < blocks.size(); ++i)
+        if (i % 3 == 0) durable.retract(blocks[i], ignore_dirty);
+        else m.add(blocks[i]);
+    m.expect_equal(durable);
+    ::unlink(path.c_str());
+}
+
+/// Where order is kept, a chunk's entry says what blocks it has before one of them is allocated.
+TEST(Allocator, AChunkIsNamedBeforeItsFirstBlockIsHandedOut) {
+    const std::string path = fresh_path();
+    opened o = open_heap(path, 16_MiB, 16_MiB);
+    thread_cache cache;
+    for (const std::uint64_t bytes : {16, 272, 5000}) {
+        const block b = o.heap->reserve(cache, bytes);
+        ASSERT_NE(b.offset, 0U);
+        ASSERT_TRUE(o.heap->durable().allocates_here(b));
+        o.heap->durable().publish_in_order(b, ignore_dirty);
+        EXPECT_EQ(o.heap->find(b.offset).bytes, b.bytes);
+    }
+    const block large = o.heap->reserve(cache, 1_MiB);
+    o.heap->durable().publish_in_order(large, ignore_dirty);
+    EXPECT_EQ(o.heap->find(large.offset).bytes, large.bytes);
     ::unlink(path.c_str());
 }
 

@@ -144,7 +144,7 @@ void allocator::unlist_slab(slab_list& list, slab_state* slab) {
     slab->listed_at = unlisted;
 }
 
-block allocator::reserve(thread_cache& cache, std::uint64_t bytes, purpose what) {
+block allocator::reserve_otherwise(thread_cache& cache, std::uint64_t bytes, purpose what) {
     const block found = reserve_known(cache, bytes, what);
     if (found.offset != 0) return found;
     // Upholds (6): what was kept before the pool was full is part of what there is.
@@ -180,15 +180,12 @@ block allocator::reserve_known(thread_cache& cache, std::uint64_t bytes, purpose
     const unsigned size_class = heap_.classes().class_of(size);
     auto& at_hand = cache.blocks[size_class];
     if (at_hand.empty() && !refill(cache, size_class)) return {0, 0};
-    const std::uint64_t offset = at_hand.back();
-    at_hand.pop_back();
+    const std::uint64_t offset = take_last(at_hand);
     HF_ASSERT_SLOW(heap_.well_formed({offset, size}));
     return {offset, size};
 }
 
-void allocator::release(thread_cache& cache, block b) noexcept try {
-    HF_ASSERT_SLOW(heap_.well_formed(b));
-    HF_ASSERT_SLOW(!heap_.bit(b.offset)); // never published, or retracted
+void allocator::release_otherwise(thread_cache& cache, block b) noexcept try {
     if (!heap_.is_slab(b.bytes)) {
         std::scoped_lock held{chunks_};
         HF_ASSERT_SLOW(!large_.contains(b.offset) || large_[b.offset] == b.bytes);
@@ -199,14 +196,17 @@ void allocator::release(thread_cache& cache, block b) noexcept try {
     }
     const unsigned size_class = heap_.classes().class_of(b.bytes);
     auto& at_hand = cache.blocks[size_class];
+    const std::uint64_t few = refill_count(b.bytes), most = 2 * few;
+    const bool full = is_full(); // (6)
+    if (full || at_hand.size() >= most) {
+        const std::uint64_t count = full ? at_hand.size() : few; // the oldest
+        cache.named_chunk[size_class] = 0;
+        if (count != 0) put_back(size_class, at_hand.data(), count);
+        at_hand.erase(at_hand.begin(), at_hand.begin() + static_cast<std::ptrdiff_t>(count));
+        if (full) return put_back(size_class, &b.offset, 1);
+    }
+    at_hand.reserve(most);
     at_hand.push_back(b.offset);
-    if (at_hand.size() <= 2 && !is_full()) return; // the fewest that may stay
-    const std::uint64_t keep = refill_count(b.bytes), most = is_full() ? 0 : 2 * keep; // (6)
-    if (at_hand.size() <= most) return;
-    const std::uint64_t count = most == 0 ? at_hand.size() : keep; // the oldest
-    cache.named_chunk[size_class] = 0;
-    put_back(size_class, at_hand.data(), count);
-    at_hand.erase(at_hand.begin(), at_hand.begin() + static_cast<std::ptrdiff_t>(count));
 } catch (const std::bad_alloc&) { // (4)
 }
 
@@ -274,9 +274,19 @@ slab_state* allocator::next_slab(slab_list& list, unsigned size_class) {
             std::scoped_lock held{chunks_};
             fresh = take_chunks(1, data_bound());
         }
-        if (fresh != 0) examine(fresh, size_class);
+        if (fresh != 0) take_fresh(fresh, size_class);
         else last_resort = true; // nothing left but the chunks not looked into yet
     }
+}
+
+/// Makes a free chunk one of this class. Where order is kept its entry says so from here on, and no
+/// section has to: without set bits it says nothing (heap.hpp, 3). Requires: class lock held.
+void allocator::take_fresh(std::uint64_t chunk_offset, unsigned size_class) {
+    examine(chunk_offset, size_class);
+    const hf::medium pm = file_->medium();
+    if (pm.keeps_order())
+        heap_.name_chunk({chunk_offset, heap_.classes().block_bytes(size_class)},
+                         [pm](const void* word) { pm.flush(word, sizeof(chunk_entry)); });
 }
 
 /// A slab chunk of this class whose bits were not read yet, or 0. A chunk that has become free in
@@ -477,21 +487,17 @@ std::uint64_t allocator::scan_one(unsigned extent) {
     return 1;
 }
 
-block allocator::find(std::uint64_t offset) {
-    const block b = heap_.allocated_at(offset);
-    if (b.bytes == 0) return b;
-    if (heap_.is_slab(b.bytes)) {
-        if (slab_place(offset).load(std::memory_order_acquire) != nullptr) return b;
-        const unsigned size_class = heap_.classes().class_of(b.bytes);
-        const heap_extent& e = heap_.extent_at(heap_.extent_of(offset));
+/// Loads the volatile state of the chunk that it is in.
+void allocator::take_in(block allocated) {
+    if (heap_.is_slab(allocated.bytes)) {
+        const unsigned size_class = heap_.classes().class_of(allocated.bytes);
         std::scoped_lock held{slabs_[size_class].lock};
-        examine(e.data_offset + round_down(offset - e.data_offset, heap_.chunk_bytes()),
-                size_class);
+        examine(heap_.chunk_of(allocated), size_class);
     } else {
         std::scoped_lock held{chunks_};
-        large_[offset] = b.bytes; // the cursor must not meet its cleared bit before it is released
+        // The cursor must not meet its cleared bit before it is released.
+        large_[allocated.offset] = allocated.bytes;
     }
-    return b;
 }
 
 /// Fills allocated_large_: about a nanosecond a chunk, once. Requires: chunks_ held.

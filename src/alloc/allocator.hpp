@@ -44,7 +44,8 @@ struct slab_state;
 
 /// Free blocks that one thread keeps at hand, by size class. Its owner alone touches it.
 struct thread_cache {
-    std::array<std::vector<std::uint64_t>, 256> blocks; // offsets, used from the back
+    // Offsets, used from the back. One has no more capacity than it may keep blocks.
+    std::array<std::vector<std::uint64_t>, 256> blocks;
     // By class: the chunk whose entry this thread has made durable, as long as it got its blocks by
     // no refill since: until then the blocks at hand, or those they became, keep the chunk what it
     // is. 0: none.
@@ -77,7 +78,15 @@ public:
 
     /// A free block for 'bytes', reserved for the caller; offset 0 when the pool is full, or cannot
     /// grow: full() says why. Throws std::bad_alloc, as do find and claim.
-    block reserve(thread_cache& cache, std::uint64_t bytes, purpose what = purpose::data);
+    block reserve(thread_cache& cache, std::uint64_t bytes, purpose what = purpose::data) {
+        if (bytes != 0 && heap_.is_slab(bytes)) [[likely]] {
+            const unsigned size_class = heap_.classes().class_of(bytes);
+            auto& at_hand = cache.blocks[size_class];
+            if (!at_hand.empty()) [[likely]]
+                return {take_last(at_hand), heap_.classes().block_bytes(size_class)};
+        }
+        return reserve_otherwise(cache, bytes, what);
+    }
     /// The refusal of what reserve() found no room for: how long the pool is, how long it may
     /// become, and why it does not. Its code is pool_full, or that of the growth that failed
     /// otherwise (io_error, limit_reached, truncated …).
@@ -85,13 +94,30 @@ public:
     /// Why the pool has not grown when that was last tried; ok when it has, and before.
     status why_full() const;
     /// Gives back a reserved block, or one whose retraction is durable.
-    void release(thread_cache& cache, block b) noexcept;
+    void release(thread_cache& cache, block b) noexcept {
+        HF_ASSERT_SLOW(heap_.well_formed(b));
+        HF_ASSERT_SLOW(!heap_.bit(b.offset));                  // never published, or retracted
+        if (heap_.is_slab(b.bytes) && !is_full()) [[likely]] { // (6)
+            auto& at_hand = cache.blocks[heap_.classes().class_of(b.bytes)];
+            if (at_hand.size() != at_hand.capacity()) [[likely]]
+                return at_hand.push_back(b.offset);
+        }
+        release_otherwise(cache, b);
+    }
     /// Gives back everything a thread keeps at hand.
     void release_all(thread_cache& cache) noexcept;
 
     /// The allocated block that starts at 'offset'; bytes 0 when there is none. Loads its chunk's
     /// volatile state, so that the block can be retracted safely afterwards (1).
-    block find(std::uint64_t offset);
+    [[gnu::always_inline]] block find(std::uint64_t offset) {
+        const heap_extent* const e = heap_.find_extent(offset);
+        if (e == nullptr) [[unlikely]]
+            return {offset, 0};
+        const block b = heap_.allocated_in(*e, offset);
+        if (b.bytes != 0 && !is_known(*e, offset)) [[unlikely]]
+            take_in(b);
+        return b;
+    }
 
     /// Gives the disk space of free chunks back to the file system, a piece at a time; others
     /// allocate in between. What only logs may use keeps its own. Returns the bytes given back.
@@ -133,9 +159,25 @@ private:
     bool overlaps_large(std::uint64_t offset, std::uint64_t bytes) const noexcept;
     void look_for_large();
     bool claim_slot(block b, const heap_extent& e, std::uint64_t chunk);
+    /// Whether the chunk around 'offset' has its slab_state.
+    bool is_known(const heap_extent& e, std::uint64_t offset) const noexcept {
+        const unsigned i = heap_.number_of(e);
+        return i < extents_known_.load(std::memory_order_acquire) &&
+               extents_[i].slabs[heap_.chunk_number(e, offset)].load(std::memory_order_acquire) !=
+                   nullptr;
+    }
+    static std::uint64_t take_last(std::vector<std::uint64_t>& at_hand) noexcept {
+        const std::uint64_t last = at_hand.back();
+        at_hand.pop_back();
+        return last;
+    }
+    block reserve_otherwise(thread_cache& cache, std::uint64_t bytes, purpose what);
+    void release_otherwise(thread_cache& cache, block b) noexcept;
+    void take_in(block allocated);
     block reserve_known(thread_cache& cache, std::uint64_t bytes, purpose what);
     bool refill(thread_cache& cache, unsigned size_class);
     slab_state* next_slab(slab_list& list, unsigned size_class);
+    void take_fresh(std::uint64_t chunk_offset, unsigned size_class);
     std::uint64_t next_unexamined(unsigned size_class);
     slab_state* examine(std::uint64_t chunk_offset, unsigned size_class);
     std::atomic<slab_state*>& slab_place(std::uint64_t offset) const noexcept;

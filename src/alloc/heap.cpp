@@ -33,7 +33,9 @@ void heap::refresh() noexcept {
         }
         HF_ASSERT(e.chunks <= split.chunks);
         e.chunks.store(split.chunks, std::memory_order_release); // it may have been lengthened
+        e.data_bytes.store(split.chunks * chunk_bytes_, std::memory_order_release);
         count_.store(std::max(known, i + 1), std::memory_order_release);
+        newest_.store(&extents_[count_ - 1], std::memory_order_release);
     }
     HF_ASSERT_SLOW(valid());
 }
@@ -46,6 +48,7 @@ bool heap::valid() const noexcept {
         const auto tables =
             static_cast<std::uint64_t>(reinterpret_cast<std::byte*>(e.entries) - base);
         if (tables < end || tables + e.metadata_bytes != e.data_offset) return false;
+        if (e.data_bytes != e.chunks * chunk_bytes_) return false;
         if (e.chunks > e.chunks_max || e.bits < e.entries + e.chunks_max) return false;
         const std::uint64_t bit_words = e.chunks_max * (chunk_bytes_ / granule_bytes / 64);
         if (reinterpret_cast<std::byte*>(e.bits + bit_words) > base + e.data_offset) return false;
@@ -131,19 +134,8 @@ bool heap::well_formed(block b) const noexcept {
     return within == 0 && b.bytes <= e.chunks * chunk_bytes_ - (b.offset - e.data_offset);
 }
 
-block heap::allocated_at(std::uint64_t offset) const noexcept {
-    const unsigned i = extent_of(offset);
-    if (i == extent_count() || offset % granule_bytes != 0) return {offset, 0};
-    const heap_extent& e = extents_[i];
-    const std::uint64_t g = (offset - e.data_offset) / granule_bytes;
-    if ((std::atomic_ref(e.bits[g / 64]).load(std::memory_order_acquire) >> g % 64 & 1) == 0)
-        return {offset, 0};
-    const chunk_entry what = entry(e, chunk_number(e, offset));
-    if (what.kind() == chunk_kind::slab && what.size_class() < classes_.count() &&
-        classes_.is_slot(in_chunk(e, offset), what.size_class()))
-        return {offset, classes_.block_bytes(what.size_class())};
-    const block large{offset, what.run_chunks() * chunk_bytes_};
-    return {offset, what.kind() == chunk_kind::large && well_formed(large) ? large.bytes : 0};
+block heap::allocated_large(block b) const noexcept {
+    return {b.offset, well_formed(b) ? b.bytes : 0};
 }
 
 } // namespace hf

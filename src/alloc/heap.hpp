@@ -11,6 +11,7 @@
 #pragma once
 
 #include <alloc/size_classes.hpp>
+#include <base/alone.hpp>
 #include <base/assert.hpp>
 #include <pool/pool_file.hpp>
 
@@ -47,13 +48,18 @@ struct chunk_entry {
 static_assert(sizeof(chunk_entry) == 8);
 
 /// One extent, split into its tables and its chunks.
-struct heap_extent {
-    std::uint64_t data_offset = 0;         // first chunk, from pool start
-    std::atomic<std::uint64_t> chunks = 0; // grows, of the last extent, while others read it
-    std::uint64_t chunks_max = 0;          // that the tables have room for
-    std::uint64_t* entries = nullptr;      // durable, one per chunk
-    std::uint64_t* bits = nullptr;         // durable, one bit per granule of the chunks
+struct alignas(64) heap_extent {
+    std::uint64_t data_offset = 0;             // first chunk, from pool start
+    std::atomic<std::uint64_t> data_bytes = 0; // of its chunks
+    std::atomic<std::uint64_t> chunks = 0;     // grows, of the last extent, while others read it
+    std::uint64_t chunks_max = 0;              // that the tables have room for
+    std::uint64_t* entries = nullptr;          // durable, one per chunk
+    std::uint64_t* bits = nullptr;             // durable, one bit per granule of the chunks
     std::uint64_t metadata_bytes = 0;
+
+    bool covers(std::uint64_t offset) const noexcept {
+        return offset - data_offset < data_bytes.load(std::memory_order_acquire);
+    }
 };
 
 class heap {
@@ -71,12 +77,26 @@ public:
     }
     /// Index of the extent whose chunks cover 'offset'; extent_count() when none does.
     unsigned extent_of(std::uint64_t offset) const noexcept {
-        const unsigned n = extent_count();
-        for (unsigned i = n; i-- > 0;) // the newest extent is the largest and the busiest
-            if (offset >= extents_[i].data_offset)
-                return offset - extents_[i].data_offset < extents_[i].chunks << chunk_shift_ ? i
-                                                                                             : n;
-        return n;
+        const heap_extent* const e = find_extent(offset);
+        return e == nullptr ? extent_count() : number_of(*e);
+    }
+    /// The same extent; null when none does.
+    const heap_extent* find_extent(std::uint64_t offset) const noexcept {
+        // The newest extent is the largest and the busiest.
+        const heap_extent* e = newest_.load(std::memory_order_acquire);
+        while (!e->covers(offset))
+            if (e-- == extents_.data()) return nullptr;
+        return e;
+    }
+    unsigned number_of(const heap_extent& e) const noexcept {
+        return static_cast<unsigned>(&e - extents_.data());
+    }
+    /// The same. Requires: one covers 'offset'.
+    const heap_extent& extent_around(std::uint64_t offset) const noexcept {
+        HF_ASSERT_SLOW(covers(offset, granule_bytes));
+        const heap_extent* e = newest_.load(std::memory_order_acquire);
+        while (offset < e->data_offset) --e;
+        return *e;
     }
     /// Counts the extent's chunks before the one around 'offset'. Requires: the extent covers that.
     std::uint64_t chunk_number(const heap_extent& e, std::uint64_t offset) const noexcept {
@@ -107,7 +127,7 @@ public:
     /// Offset of the chunk that the block starts in. Requires: a block of the heap.
     std::uint64_t chunk_of(block b) const noexcept {
         HF_ASSERT_SLOW(covers(b.offset, b.bytes));
-        const heap_extent& e = extents_[extent_of(b.offset)];
+        const heap_extent& e = extent_around(b.offset);
         return b.offset - in_chunk(e, b.offset);
     }
     bool bit(std::uint64_t offset) const noexcept;
@@ -139,51 +159,84 @@ public:
     /// The first half of publish: the chunk's entry says what block starts there.
     template <class Dirty> void name_chunk(block b, Dirty&& dirty) {
         HF_ASSERT_SLOW(well_formed(b));
-        const heap_extent& e = extents_[extent_of(b.offset)];
-        const std::uint64_t chunk = chunk_number(e, b.offset);
+        const heap_extent& e = extent_around(b.offset);
         const chunk_entry wanted = is_slab(b.bytes) ? chunk_entry::slab(classes_.class_of(b.bytes))
-                                                    : chunk_entry::large(b.bytes / chunk_bytes_);
-        if (entry(e, chunk).word != wanted.word)
-            std::atomic_ref(e.entries[chunk]).store(wanted.word, std::memory_order_release);
-        dirty(&e.entries[chunk]); // even if another thread stored it: it may not have flushed it
+                                                    : chunk_entry::large(b.bytes >> chunk_shift_);
+        std::uint64_t& named = e.entries[chunk_number(e, b.offset)];
+        if (std::atomic_ref(named).load(std::memory_order_acquire) != wanted.word)
+            std::atomic_ref(named).store(wanted.word, std::memory_order_release);
+        dirty(&named); // even if another thread stored it: it may not have flushed it
     }
-    template <class Dirty> void set_bit(block b, Dirty&& dirty) {
-        HF_ASSERT_SLOW(covers(b.offset, granule_bytes));
+    /// The second half.
+    template <class Dirty> [[gnu::always_inline]] void set_bit(block b, Dirty&& dirty) {
         HF_ASSERT_SLOW(b.offset % granule_bytes == 0);
-        const heap_extent& e = extents_[extent_of(b.offset)];
+        const heap_extent& e = extent_around(b.offset);
         const std::uint64_t g = (b.offset - e.data_offset) / granule_bytes;
-        if (has_byte(b)) byte_of(e, g).store(std::uint8_t(1u << g % 8), std::memory_order_release);
-        else std::atomic_ref(e.bits[g / 64]).fetch_or(std::uint64_t{1} << g % 64);
+        const std::uint64_t bit = std::uint64_t{1} << g % 64;
+        const std::atomic_ref word(e.bits[g / 64]);
+        if (is_alone()) word.store(word.load() | bit, std::memory_order_release);
+        else if (has_byte(b))
+            byte_of(e, g).store(std::uint8_t(1u << g % 8), std::memory_order_release);
+        else word.fetch_or(bit);
         dirty(&e.bits[g / 64]);
+    }
+    /// The same where order is kept, of a block that the allocator has handed out: it has named the
+    /// chunk of a small one, and no word needs a flush that another thread stored.
+    template <class Dirty> [[gnu::always_inline]] void publish_in_order(block b, Dirty&& dirty) {
+        HF_ASSERT_SLOW(well_formed(b));
+        if (!is_slab(b.bytes)) [[unlikely]]
+            name_chunk(b, dirty);
+        HF_ASSERT_SLOW(!is_slab(b.bytes) || allocates_here(b));
+        set_bit(b, dirty);
     }
     /// Makes 'b' free; a large block's entry goes with it. Idempotent. As with publish, a log must
     /// name a large block; without one, clear_bit is enough (3).
-    template <class Dirty> void retract(block b, Dirty&& dirty) {
+    template <class Dirty> [[gnu::always_inline]] void retract(block b, Dirty&& dirty) {
         HF_ASSERT_SLOW(well_formed(b));
         clear_bit(b, dirty);
-        if (is_slab(b.bytes)) return;
-        const heap_extent& e = extents_[extent_of(b.offset)];
+        if (is_slab(b.bytes)) [[likely]]
+            return;
+        const heap_extent& e = extent_around(b.offset);
         const std::uint64_t chunk = chunk_number(e, b.offset);
         std::atomic_ref(e.entries[chunk]).store(0, std::memory_order_release);
         dirty(&e.entries[chunk]);
     }
-    template <class Dirty> void clear_bit(block b, Dirty&& dirty) {
-        HF_ASSERT_SLOW(covers(b.offset, granule_bytes));
+    template <class Dirty> [[gnu::always_inline]] void clear_bit(block b, Dirty&& dirty) {
         HF_ASSERT_SLOW(b.offset % granule_bytes == 0);
-        const heap_extent& e = extents_[extent_of(b.offset)];
+        const heap_extent& e = extent_around(b.offset);
         const std::uint64_t g = (b.offset - e.data_offset) / granule_bytes;
-        if (has_byte(b)) byte_of(e, g).store(0, std::memory_order_release);
-        else std::atomic_ref(e.bits[g / 64]).fetch_and(~(std::uint64_t{1} << g % 64));
+        const std::uint64_t bit = std::uint64_t{1} << g % 64;
+        const std::atomic_ref word(e.bits[g / 64]);
+        if (is_alone()) word.store(word.load() & ~bit, std::memory_order_release);
+        else if (has_byte(b)) byte_of(e, g).store(0, std::memory_order_release);
+        else word.fetch_and(~bit);
         dirty(&e.bits[g / 64]);
     }
     /// The word with the bit of 'offset'. Requires: covers(offset, granule_bytes).
     const std::uint64_t* word_of(std::uint64_t offset) const noexcept {
-        HF_ASSERT_SLOW(covers(offset, granule_bytes));
-        const heap_extent& e = extents_[extent_of(offset)];
+        const heap_extent& e = extent_around(offset);
         return &e.bits[(offset - e.data_offset) / granule_bytes / 64];
     }
     /// The allocated block that starts at 'offset', from the durable state; bytes 0 when none does.
-    block allocated_at(std::uint64_t offset) const noexcept;
+    block allocated_at(std::uint64_t offset) const noexcept {
+        const heap_extent* const e = find_extent(offset);
+        return e == nullptr ? block{offset, 0} : allocated_in(*e, offset);
+    }
+    /// The same. Requires: the extent covers 'offset'.
+    [[gnu::always_inline]] block allocated_in(const heap_extent& e,
+                                              std::uint64_t offset) const noexcept {
+        HF_ASSERT_SLOW(e.covers(offset));
+        if (offset % granule_bytes != 0) return {offset, 0};
+        const std::uint64_t g = (offset - e.data_offset) / granule_bytes;
+        if ((std::atomic_ref(e.bits[g / 64]).load(std::memory_order_acquire) >> g % 64 & 1) == 0)
+            return {offset, 0};
+        const chunk_entry what = entry(e, chunk_number(e, offset));
+        if (what.kind() == chunk_kind::slab && what.size_class() < classes_.count() &&
+            classes_.is_slot(in_chunk(e, offset), what.size_class()))
+            return {offset, classes_.block_bytes(what.size_class())};
+        if (what.kind() != chunk_kind::large) return {offset, 0};
+        return allocated_large({offset, what.run_chunks() << chunk_shift_});
+    }
 
     /// Visits the numbers of the slots of 'size' bytes whose bits are set in the chunk that starts
     /// at 'offset'.
@@ -215,9 +268,12 @@ public:
     }
 
 private:
-    /// Whether no other block's bit is in the byte of this one's: slots of such a size start at
-    /// least eight granules apart. A plain store then does; a locked operation waits for every
-    /// flush before it.
+    /// bytes 0: no such block can start there.
+    block allocated_large(block b) const noexcept;
+    // Threads change bits of one word. A locked operation keeps them all, and waits for every flush
+    // before it. A load and a store do while the process has one thread: no other can set a bit
+    // between them. A plain store of a byte is enough where it has no other block's bit: slots of
+    // such a size start at least eight granules apart.
     static constexpr bool has_byte(block b) noexcept { return b.bytes >= 8 * granule_bytes; }
     static std::atomic_ref<std::uint8_t> byte_of(const heap_extent& e, std::uint64_t g) noexcept {
         return std::atomic_ref(reinterpret_cast<std::uint8_t*>(e.bits)[g / 8]);
@@ -246,6 +302,7 @@ private:
     const size_classes& classes_;
     std::array<heap_extent, extents_max> extents_;
     std::atomic<unsigned> count_{0};
+    std::atomic<const heap_extent*> newest_{extents_.data()}; // an empty one before there is one
 };
 
 } // namespace hf

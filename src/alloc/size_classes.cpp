@@ -6,22 +6,23 @@
 namespace hf {
 
 size_classes::size_classes(std::uint64_t chunk_bytes) {
+    HF_ASSERT(chunk_bytes <= chunk_bytes_max);
+    const auto add = [&](std::uint64_t size) {
+        HF_ASSERT(count_ < sizes_.size());
+        const std::uint64_t granules = size / granule_bytes;
+        sizes_[count_] = static_cast<std::uint32_t>(size);
+        slots_[count_] = static_cast<std::uint32_t>(chunk_bytes / size);
+        inverses_[count_++] = ((std::uint64_t{1} << 32) + granules - 1) / granules;
+        slab_max_bytes_ = size;
+    };
     for (std::uint64_t size = granule_bytes; size <= chunk_bytes / 64; size += granule_bytes)
-        sizes_.push_back(static_cast<std::uint32_t>(size));
+        add(size);
     for (std::uint64_t fit = 63; fit >= 2; --fit) {
         const std::uint64_t size = round_down(chunk_bytes / fit, granule_bytes);
-        if (size > sizes_.back()) sizes_.push_back(static_cast<std::uint32_t>(size));
+        if (size > slab_max_bytes_) add(size);
     }
-    HF_ASSERT(sizes_.size() <= 256);
-    for (std::uint32_t size : sizes_)
-        slots_.push_back(static_cast<std::uint32_t>(chunk_bytes / size));
-    for (std::uint32_t size : sizes_) {
-        const std::uint64_t granules = size / granule_bytes;
-        inverses_.push_back(((std::uint64_t{1} << 32) + granules - 1) / granules);
-    }
-    by_granules_.resize(sizes_.back() / granule_bytes + 1);
     unsigned size_class = 0;
-    for (std::uint64_t g = 0; g < by_granules_.size(); ++g) {
+    for (std::uint64_t g = 0; g <= slab_max_bytes_ / granule_bytes; ++g) {
         if (g * granule_bytes > sizes_[size_class]) ++size_class;
         by_granules_[g] = static_cast<std::uint8_t>(size_class);
     }

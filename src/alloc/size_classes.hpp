@@ -8,9 +8,9 @@
 #include <base/assert.hpp>
 #include <pool/extents.hpp>
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
-#include <vector>
 
 namespace hf {
 
@@ -20,7 +20,7 @@ public:
     /// Those of chunks of that size, made once. Requires: 4 KiB or 64 KiB.
     static const size_classes& for_chunks_of(std::uint64_t chunk_bytes);
 
-    std::uint64_t slab_max_bytes() const noexcept { return sizes_.back(); }
+    std::uint64_t slab_max_bytes() const noexcept { return slab_max_bytes_; }
     /// Class of the smallest block that holds 'bytes'. Requires: bytes <= slab_max_bytes().
     unsigned class_of(std::uint64_t bytes) const noexcept {
         HF_ASSERT_SLOW(bytes <= slab_max_bytes());
@@ -41,17 +41,22 @@ public:
         const std::uint64_t slot = within / granule_bytes * inverses_[size_class] >> 32;
         return slot * sizes_[size_class] == within && slot < slots_[size_class];
     }
-    unsigned count() const noexcept { return static_cast<unsigned>(sizes_.size()); }
+    unsigned count() const noexcept { return count_; }
 
 private:
     /// Whether sizes ascend by whole granules, at least two blocks of each fit a chunk, and every
     /// request gets the smallest class that holds it.
     bool valid(std::uint64_t chunk_bytes) const noexcept;
 
-    std::vector<std::uint32_t> sizes_;      // ascending, multiples of granule_bytes
-    std::vector<std::uint32_t> slots_;      // blocks per chunk
-    std::vector<std::uint64_t> inverses_;   // 2^32 over the granules of a block, rounded up
-    std::vector<std::uint8_t> by_granules_; // granules needed -> class
+    static constexpr std::uint64_t chunk_bytes_max = 65536;
+
+    unsigned count_ = 0;
+    std::uint64_t slab_max_bytes_ = 0;
+    // In arrays: what is taken and freed costs few loads.
+    std::array<std::uint32_t, 256> sizes_{};    // ascending, multiples of granule_bytes
+    std::array<std::uint32_t, 256> slots_{};    // blocks per chunk
+    std::array<std::uint64_t, 256> inverses_{}; // 2^32 over the granules of a block, rounded up
+    std::array<std::uint8_t, chunk_bytes_max / 2 / granule_bytes + 1> by_granules_{}; // -> class
 };
 
 } // namespace hf

@@ -12,16 +12,6 @@ namespace hf {
 namespace {
 
 constexpr std::uint64_t offset_mask = (std::uint64_t{1} << 56) - 1;
-constexpr std::uint64_t what_of(unsigned kind, std::uint64_t offset) noexcept {
-    return std::uint64_t{kind} << 56 | offset;
-}
-constexpr std::uint64_t what_of(record_kind kind, std::uint64_t offset) noexcept {
-    return what_of(static_cast<unsigned>(kind), offset);
-}
-
-void store(void* to, std::uint64_t word) noexcept {
-    std::atomic_ref(*static_cast<std::uint64_t*>(to)).store(word, std::memory_order_relaxed);
-}
 
 /// Reads the entry at 'at' and moves on. False: none can have been written there.
 bool read_entry(lane_position& at, record_view& out) noexcept {
@@ -79,34 +69,21 @@ void word_log::start(pool_file& file, std::uint32_t lane, std::uint32_t engine,
     store(&header_->logged_function, function);
 }
 
-void word_log::append(std::uint64_t what, std::uint64_t word, std::uint64_t bytes) noexcept {
-    store(hf_words.next, what);
-    store(hf_words.next + sizeof what, word);
-    hf_words.next += bytes;
-    // Upholds (1).
-    lane_writer::store_in_order(reinterpret_cast<std::byte*>(hf_words.logged),
-                                static_cast<std::uint64_t>(hf_words.next - hf_words.base));
-    // A long entry is one.
-    persist::thread_counters().log_entries -= bytes / word_entry_bytes - 1;
-}
-
 void word_log::add_old_bytes(std::uint64_t offset, const void* address,
                              std::uint64_t bytes) noexcept {
     HF_ASSERT_SLOW(bytes > 0);
     HF_ASSERT_SLOW(fits(entry_bytes(bytes)));
     if (bytes > word_bytes) {
         std::memcpy(hf_words.next + word_entry_bytes, address, bytes);
-        return append(what_of(record_kind::old_bytes, offset), bytes, entry_bytes(bytes));
+        append(what_of(record_kind::old_bytes, offset), bytes, entry_bytes(bytes));
+        // count_entries() will take it for as many as it is long.
+        persist::thread_counters().log_entries -= entry_bytes(bytes) / word_entry_bytes - 1;
+        return;
     }
     std::uint64_t word = 0;
     if (bytes == word_bytes) std::memcpy(&word, address, word_bytes);
     else std::memcpy(&word, address, bytes);
     append(what_of(old_word_kind + static_cast<unsigned>(bytes), offset), word, word_entry_bytes);
-}
-
-void word_log::add_block(record_kind kind, block b) noexcept {
-    HF_ASSERT_SLOW(fits(word_entry_bytes));
-    append(what_of(kind, b.offset), b.bytes, word_entry_bytes);
 }
 
 void word_log::continue_in(block b) noexcept {

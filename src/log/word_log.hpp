@@ -26,6 +26,8 @@
 
 #include <holdfast/abi/holdfast_abi.h>
 
+#include <atomic>
+
 namespace hf {
 
 inline constexpr std::uint64_t word_entry_bytes = HF_WORD_ENTRY_BYTES;
@@ -58,7 +60,10 @@ public:
     /// byte.
     void add_old_bytes(std::uint64_t offset, const void* address, std::uint64_t bytes) noexcept;
     /// Logs a block. Requires: fits(word_entry_bytes).
-    void add_block(record_kind kind, block b) noexcept;
+    void add_block(record_kind kind, block b) noexcept {
+        HF_ASSERT_SLOW(fits(word_entry_bytes));
+        append(what_of(kind, b.offset), b.bytes, word_entry_bytes);
+    }
     /// Goes on in that block.
     void continue_in(block b) noexcept;
     /// The section is over, and the log with it (3).
@@ -88,9 +93,28 @@ private:
         persist::counters& c = persist::thread_counters();
         c.log_entries += bytes / word_entry_bytes;
         c.log_bytes += bytes;
+        // Or the compiler loads two counters as one: such a load waits for the stores to each.
+        std::atomic_signal_fence(std::memory_order_seq_cst);
         c.pm_bytes += bytes;
     }
-    void append(std::uint64_t what, std::uint64_t word, std::uint64_t bytes) noexcept;
+    static constexpr std::uint64_t what_of(unsigned kind, std::uint64_t offset) noexcept {
+        return std::uint64_t{kind} << 56 | offset;
+    }
+    static constexpr std::uint64_t what_of(record_kind kind, std::uint64_t offset) noexcept {
+        return what_of(static_cast<unsigned>(kind), offset);
+    }
+    static void store(void* to, std::uint64_t word) noexcept {
+        std::atomic_ref(*static_cast<std::uint64_t*>(to)).store(word, std::memory_order_relaxed);
+    }
+    void append(std::uint64_t what, std::uint64_t word, std::uint64_t bytes) noexcept {
+        char* const next = hf_words.next;
+        store(next, what);
+        store(next + word_bytes, word);
+        hf_words.next = next + bytes;
+        // Upholds (1).
+        lane_writer::store_in_order(reinterpret_cast<std::byte*>(hf_words.logged),
+                                    static_cast<std::uint64_t>(next + bytes - hf_words.base));
+    }
 
     std::byte* base_ = nullptr;
     lane_header* header_ = nullptr;

@@ -69,59 +69,55 @@ private:
 
 class block_set {
 public:
+    block_set() = default;
+    block_set(const block_set&) = delete;
+    block_set& operator=(const block_set&) = delete;
+
     /// What can fail of the next add(), but for large blocks. Throws std::bad_alloc.
     void make_room() {
-        if (all_.size() == all_.capacity()) all_.reserve(2 * all_.size() + 4);
-        if (indexed_) [[unlikely]]
-            granules_.make_room(regions_max);
-        else if (all_.size() == few) index_all();
-        if (!places_.empty()) places_.make_room(1);
+        if (count_ >= room_) [[unlikely]]
+            make_more_room();
     }
     /// Requires: no byte of the block is in the set.
     void add(block b) {
         HF_ASSERT_SLOW(b.bytes != 0);
         HF_ASSERT_SLOW(!covers(b.offset));
-        make_room();
-        if (indexed_) [[unlikely]]
-            index(b, true);
-        if (!places_.empty()) places_.at(b.offset) = all_.size() + 1;
-        all_.push_back(b);
+        if (count_ >= room_) [[unlikely]]
+            return add_to_many(b);
+        few_[count_++] = b;
     }
     /// True when the byte is one of a block of the set.
     bool covers(std::uint64_t offset) const noexcept {
-        if (indexed_) [[unlikely]]
+        if (indexed()) [[unlikely]]
             return covers_by_tables(offset);
-        for (std::size_t i = all_.size(); i-- > 0;)
-            if (offset - all_[i].offset < all_[i].bytes) return true;
+        for (const block* b = few_; b != few_ + count_; ++b)
+            if (offset - b->offset < b->bytes) return true;
         return false;
     }
     /// Takes out the block that starts there; bytes 0: none does.
     block remove(std::uint64_t offset) {
         const std::size_t i = place_of(offset);
-        if (i == all_.size()) return {offset, 0};
+        if (i == count_) return {offset, 0};
         const block gone = all_[i];
-        if (indexed_) index(gone, false);
-        if (!places_.empty()) {
-            places_.at(all_.back().offset) = i + 1;
+        all_[i] = all_[--count_];
+        if (indexed()) [[unlikely]] {
+            many_.pop_back();
+            index(gone, false);
+            if (i != count_) places_.at(all_[i].offset) = i + 1;
             places_.at(offset) = 0;
         }
-        all_[i] = all_.back();
-        all_.pop_back();
         HF_ASSERT_SLOW(!covers(offset));
         return gone;
     }
     void clear() noexcept {
-        all_.clear();
-        if (!indexed_) [[likely]]
-            return;
-        indexed_ = false;
-        granules_.clear();
-        places_.clear();
-        large_.clear();
+        count_ = 0;
+        if (indexed()) [[unlikely]]
+            clear_many();
     }
-    bool empty() const noexcept { return all_.empty(); }
-    auto begin() const noexcept { return all_.begin(); }
-    auto end() const noexcept { return all_.end(); }
+    bool empty() const noexcept { return count_ == 0; }
+    std::size_t size() const noexcept { return count_; }
+    const block* begin() const noexcept { return all_; }
+    const block* end() const noexcept { return all_ + count_; }
 
 private:
     static constexpr std::size_t few = 8;
@@ -129,11 +125,43 @@ private:
     static constexpr std::uint64_t small_bytes = 4096;                // larger ones are in large_
     static constexpr std::uint64_t regions_max = small_bytes / region_bytes + 1; // of a small one
 
-    __attribute__((noinline)) void index_all() {
+    /// Whether there are, or were, more than a few.
+    bool indexed() const noexcept { return room_ == 0; }
+    __attribute__((noinline)) void make_more_room() {
+        if (!indexed()) return index_all();
+        if (count_ == many_.capacity()) {
+            many_.reserve(2 * count_);
+            all_ = many_.data();
+        }
+        granules_.make_room(regions_max);
+        if (!places_.empty()) places_.make_room(1);
+    }
+    __attribute__((noinline)) void add_to_many(block b) {
+        make_more_room();
+        index(b, true);
+        if (!places_.empty()) places_.at(b.offset) = count_ + 1;
+        many_.push_back(b);
+        ++count_;
+    }
+    /// From here on the blocks are in many_.
+    void index_all() {
+        granules_.clear(); // what an attempt has left that found no memory
+        large_.clear();
         granules_.make_room((few + 1) * regions_max);
-        for (const block& b : all_) index(b, true);
-        indexed_ = true;
+        many_.reserve(2 * few);
+        many_.assign(few_, few_ + count_);
+        for (const block& b : many_) index(b, true);
+        all_ = many_.data();
+        room_ = 0;
         HF_ASSERT_SLOW(valid());
+    }
+    __attribute__((noinline)) void clear_many() noexcept {
+        many_.clear();
+        all_ = few_;
+        room_ = few;
+        granules_.clear();
+        places_.clear();
+        large_.clear();
     }
     void index(block b, bool in) {
         HF_ASSERT_SLOW(b.offset % granule_bytes == 0);
@@ -158,25 +186,26 @@ private:
         const auto next = large_.upper_bound(offset);
         return next != large_.begin() && offset - std::prev(next)->first < std::prev(next)->second;
     }
-    /// In all_; its size: nowhere.
+    /// In all_; count_: nowhere.
     std::size_t place_of(std::uint64_t offset) {
-        if (!indexed_) {
+        if (!indexed()) {
             std::size_t i = 0;
-            while (i < all_.size() && all_[i].offset != offset) ++i;
+            while (i < count_ && few_[i].offset != offset) ++i;
             return i;
         }
         if (places_.empty()) {
-            places_.make_room(all_.size() + 1);
-            for (std::size_t i = 0; i < all_.size(); ++i) places_.at(all_[i].offset) = i + 1;
+            places_.make_room(count_ + 1);
+            for (std::size_t i = 0; i < count_; ++i) places_.at(all_[i].offset) = i + 1;
             HF_ASSERT_SLOW(valid());
         }
         const std::uint64_t* place = places_.find(offset);
-        return place == nullptr || *place == 0 ? all_.size() : *place - 1;
+        return place == nullptr || *place == 0 ? count_ : *place - 1;
     }
 
     /// Whether the tables tell of every block that it is in the set, and where.
     bool valid() const noexcept {
-        for (std::size_t i = 0; indexed_ && i < all_.size(); ++i) {
+        if (indexed() ? many_.size() != count_ || all_ != many_.data() : all_ != few_) return false;
+        for (std::size_t i = 0; indexed() && i < count_; ++i) {
             const std::uint64_t* place = places_.find(all_[i].offset);
             if (!places_.empty() && (place == nullptr || *place != i + 1)) return false;
             if (!covers(all_[i].offset) || !covers(all_[i].offset + all_[i].bytes - 1))
@@ -185,10 +214,13 @@ private:
         return true;
     }
 
-    std::vector<block> all_;
-    bool indexed_ = false;  // there are, or were, more than a few
-    offset_table granules_; // then: which of a region's are in the set
-    offset_table places_;   // + 1, in all_; made when one of many is taken out
+    std::size_t count_ = 0;
+    std::size_t room_ = few; // so many have room without anything else; 0: there is more to do
+    block* all_ = few_;      // the blocks: few_, or those of many_
+    block few_[few];
+    std::vector<block> many_;
+    offset_table granules_; // of many: which of a region's are in the set
+    offset_table places_;   // + 1, in all_; empty: no one of many was taken out
     std::map<std::uint64_t, std::uint64_t> large_;
 };
 

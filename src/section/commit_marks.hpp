@@ -115,6 +115,7 @@ public:
     void release(std::vector<block>& blocks);
     void release_freed() {
         HF_ASSERT_SLOW(!due_); // upholds (1)
+        if (!holds_blocks()) return;
         release(freed_before_);
         release(freed_);
     }

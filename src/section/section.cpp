@@ -120,25 +120,17 @@ bool section::already_logged(std::uint64_t offset, std::uint64_t bytes) {
     return logged_.seen_or_add(epoch_, offset, bytes);
 }
 
-block section::reserve(std::uint64_t bytes) {
-    block b{0, 0};
-    try {
-        blocks_.make_room();
-        b = pool_->blocks.reserve(*cache_, bytes);
-    } catch (const std::bad_alloc&) { // no memory to keep account of it: no room
-    }
-    const heap& blocks = pool_->blocks.durable();
-    const auto rounded = [&] { return blocks.rounded(std::max<std::uint64_t>(bytes, 1)); };
-    HF_ASSERT_SLOW(b.offset == 0 || b.bytes == rounded()); // what a re-execution will ask for
-    return b.offset != 0 ? b : block{0, rounded()};
+/// As many bytes as a re-execution will ask for.
+block section::no_room(std::uint64_t bytes) const noexcept {
+    return {0, pool_->blocks.durable().rounded(std::max<std::uint64_t>(bytes, 1))};
 }
 
 void section::free(void* given) {
     HF_ASSERT_SLOW(running());
-    const std::uint64_t offset = checked_offset(given, 0);
+    const std::uint64_t offset = checked_offset(given, 0); // no block starts outside
     if (blocks_.free_own(offset)) return;
     const block b = pool_->blocks.find(offset);
-    if (offset == outside || b.bytes == 0 || blocks_.freed().covers(offset))
+    if (b.bytes == 0 || blocks_.freed().covers(offset)) [[unlikely]]
         fatal("%s (%s) frees %p, which is no allocated block of the pool: it was freed before, or "
               "is not the pointer that hf::make or hf_alloc gave",
               readable_name(function_->name), function_->where, given);
@@ -153,14 +145,10 @@ void section::end() {
 }
 
 void section::end_unlogged() {
-    HF_ASSERT_SLOW(!blocks_.change_heap() && blocks_.segments().empty());
-    marks_.release(blocks_.unused());
-    // The section whose mark is due may name these as staged.
-    std::vector<block>& unadopted = blocks_.unadopted();
-    std::vector<block>& freed = marks_.freed();
-    if (marks_.due()) freed.insert(freed.end(), unadopted.begin(), unadopted.end());
-    else marks_.release(unadopted);
-    unadopted.clear();
+    HF_ASSERT_SLOW(keeps_order() || (!blocks_.change_heap() && blocks_.segments().empty()));
+    if (marks_.due())
+        blocks_.leave_unadopted(marks_.freed()); // its section may name these as staged
+    if (blocks_.touched()) release_blocks();
     epoch_ = --marks_.state().epoch;
     end();
 }

@@ -32,6 +32,7 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <vector>
 
 namespace hf {
@@ -85,13 +86,28 @@ public:
     }
     /// It is over.
     void end();
-    /// Ends a section that has changed nothing but memory that it gives back: its epoch was never
-    /// written.
+    /// Ends a section whose epoch was never written: where order is kept, or if it has changed
+    /// nothing but memory that it gives back.
     void end_unlogged();
+    /// The blocks that it no longer needs are free. Requires: they have changed hands, and the
+    /// section leaves no mark.
+    [[gnu::always_inline]] void release_blocks() {
+        blocks_.release([this](block b) { pool_->blocks.release(*cache_, b); });
+    }
     bool watched() const noexcept { return range_bytes_ == 0; }
 
     /// A block for it, of so many bytes at least; offset 0: there is no room. Throws nothing.
-    block reserve(std::uint64_t bytes);
+    [[gnu::always_inline]] block reserve(std::uint64_t bytes) {
+        try {
+            blocks_.make_room();
+            const block b = pool_->blocks.reserve(*cache_, bytes);
+            HF_ASSERT_SLOW(b.offset == 0 || b.bytes == no_room(bytes).bytes);
+            if (b.offset != 0) [[likely]]
+                return b;
+        } catch (const std::bad_alloc&) { // no memory to keep account of it: no room
+        }
+        return no_room(bytes);
+    }
     void* take(block b) {
         blocks_.take(b);
         return base_ + b.offset;
@@ -162,6 +178,7 @@ protected:
     bool valid() const noexcept;
     /// A section's volatile state is as at its begin.
     void start(protocol& by, const hf_txfunc& function);
+    block no_room(std::uint64_t bytes) const noexcept;
     void check_left() const noexcept;
     bool already_logged(std::uint64_t offset, std::uint64_t bytes);
     std::uint64_t far_offset(const void* address, std::uint64_t offset, std::uint64_t bytes) const;

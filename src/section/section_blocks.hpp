@@ -31,7 +31,7 @@ public:
     const std::vector<block>& segments() const noexcept { return segments_; }
     /// Whether the commit changes the heap's durable state.
     bool change_heap() const noexcept {
-        return !taken_.empty() || !adopted_.empty() || !freed_.empty();
+        return touched_ && (!taken_.empty() || !freed_.empty() || !adopted_.empty());
     }
     /// Whether no block belongs to a section, as between sections.
     bool empty() const noexcept {
@@ -49,7 +49,7 @@ public:
         taken_.add(b);
     }
     void adopt(block b) {
-        touched_ = true;
+        touched_ = did_more_ = true;
         adopted_.push_back(b);
     }
     /// Takes effect at the commit. Requires: the section has not taken it.
@@ -58,9 +58,13 @@ public:
         freed_.add(b);
     }
     /// Frees a block of the section's own, which never becomes allocated. False: it has none there.
-    bool free_own(std::uint64_t offset) {
-        if (const block own = taken_.remove(offset); own.bytes != 0)
+    bool free_own(std::uint64_t offset) { return touched_ && free_one_of_own(offset); }
+    bool free_one_of_own(std::uint64_t offset) {
+        if (const block own = taken_.remove(offset); own.bytes != 0) {
+            did_more_ = true;
             return unused_.push_back(own), true;
+        }
+        if (!did_more_) return false;
         const auto own = std::ranges::find(adopted_, offset, &block::offset);
         if (own == adopted_.end()) return false;
         unadopted_.push_back(*own);
@@ -72,40 +76,63 @@ public:
         if (segments_.size() == segments_.capacity()) segments_.reserve(2 * segments_.size() + 4);
     }
     void add_segment(block b) {
-        touched_ = true;
+        touched_ = did_more_ = true;
         segments_.push_back(b);
     }
 
     /// Stores the owner of each block; calls 'dirty' with each word. Requires: the records that
     /// name the blocks are durable.
-    template <class Dirty> void publish(heap& durable, const thread_cache& cache, Dirty&& dirty) {
+    template <bool InOrder, class Dirty>
+    void publish(heap& durable, const thread_cache& cache, Dirty&& dirty) {
         const auto publish = [&](block b) {
             HF_ASSERT_SLOW(!durable.bit(b.offset)); // reserved until now
+            if (InOrder) return durable.publish_in_order(b, dirty);
             if (!cache.named(durable, b)) durable.name_chunk(b, dirty);
             durable.set_bit(b, dirty);
         };
-        std::ranges::for_each(taken_, publish);
-        std::ranges::for_each(adopted_, publish);
+        for (block b : taken_) publish(b);
+        for (block b : adopted_) publish(b);
         for (block b : freed_) durable.retract(b, dirty);
     }
     /// The section's blocks have changed hands, durably: those that it no longer needs go to
     /// 'waiting' (2).
+    template <bool InOrder>
     void settle(const heap& durable, thread_cache& cache, std::vector<block>& waiting) {
-        const auto note_named = [&](block b) { cache.note_named(durable, b); };
-        std::ranges::for_each(taken_, note_named);
-        std::ranges::for_each(adopted_, note_named);
-        move_to(waiting, freed_);
-        move_to(waiting, unused_);
-        move_to(waiting, unadopted_);
-        move_to(waiting, segments_);
+        if (!touched_) return;
+        if (!InOrder) {
+            const auto note_named = [&](block b) { cache.note_named(durable, b); };
+            std::ranges::for_each(taken_, note_named);
+            std::ranges::for_each(adopted_, note_named);
+        }
+        release([&](block b) { waiting.push_back(b); });
+    }
+
+    /// The section's blocks have changed hands: calls 'release' with each that it no longer needs.
+    template <class Release> [[gnu::always_inline]] void release(Release&& release) {
+        for (block b : freed_) release(b);
+        freed_.clear();
         taken_.clear();
-        adopted_.clear();
         touched_ = false;
+        if (!did_more_) [[likely]]
+            return;
+        for (std::vector<block>* blocks : {&unused_, &unadopted_, &segments_}) {
+            std::ranges::for_each(*blocks, release);
+            blocks->clear();
+        }
+        adopted_.clear();
+        did_more_ = false;
+    }
+
+    /// Those that it adopted, and freed again, go to 'waiting'.
+    void leave_unadopted(std::vector<block>& waiting) {
+        waiting.insert(waiting.end(), unadopted_.begin(), unadopted_.end());
+        unadopted_.clear();
     }
 
     /// The section ends as if it had never begun: it frees nothing, and has no use for what it
     /// took.
     void take_back() {
+        touched_ = did_more_ = true;
         freed_.clear();
         unused_.insert(unused_.end(), taken_.begin(), taken_.end());
         taken_.clear();
@@ -119,28 +146,21 @@ public:
     }
     /// What it takes back, and was staged, is of no use to anybody; nor is 'more'.
     void give_up_staged(std::span<const block> more) {
+        touched_ = did_more_ = true;
         unused_.insert(unused_.end(), adopted_.begin(), adopted_.end());
         adopted_.clear();
         unused_.insert(unused_.end(), more.begin(), more.end());
     }
     /// It will free nothing.
     void keep_freed() noexcept { freed_.clear(); }
-    /// Those that the section freed again, which no log of its names; none is its own any more.
-    std::vector<block>& unused() noexcept { return unused_; }
-    std::vector<block>& unadopted() noexcept { return unadopted_; }
     std::vector<block>& segments() noexcept { return segments_; }
 
 private:
-    template <class Blocks> static void move_to(std::vector<block>& waiting, Blocks& done) {
-        if (done.empty()) return;
-        waiting.insert(waiting.end(), done.begin(), done.end());
-        done.clear();
-    }
-
     bool touched_ = false;
-    block_set taken_;
-    std::vector<block> adopted_;   // allocated at commit
+    bool did_more_ = false;        // than take blocks and free those of others
+    block_set taken_;              // allocated at commit
     block_set freed_;              // retracted at commit
+    std::vector<block> adopted_;   // allocated at commit; this and what follows: if did_more_
     std::vector<block> unused_;    // taken, and freed again
     std::vector<block> unadopted_; // adopted, and freed again
     std::vector<block> segments_;

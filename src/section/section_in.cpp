@@ -174,8 +174,8 @@ template <class Medium>
 void section_in<Medium>::publish_blocks() {
     if (!blocks_.change_heap()) return;
     before_in_place_store(); // upholds section.hpp (2)
-    blocks_.publish(pool_->blocks.durable(), *cache_,
-                    [&](const void* word) { will_store(word, word_bytes); });
+    blocks_.publish<Medium::keeps_order()>(pool_->blocks.durable(), *cache_,
+                                           [&](const void* word) { will_store(word, word_bytes); });
     stored_ = true;
 }
 
@@ -185,7 +185,7 @@ template <class Medium>
 void section_in<Medium>::settle_blocks() {
     HF_ASSERT_SLOW(dirty_.empty());
     if (stored_) prepared_.forget_filled(); // they are in the log, or durable
-    blocks_.settle(pool_->blocks.durable(), *cache_, marks_.freed());
+    blocks_.settle<Medium::keeps_order()>(pool_->blocks.durable(), *cache_, marks_.freed());
 }
 
 template <class Medium>

@@ -21,20 +21,6 @@ void undo_protocol<ordered_medium>::begin(const hf_txfunc& function, const void*
     ++serial_;
 }
 
-inline bool undo_protocol<ordered_medium>::commit_words() noexcept {
-    next_section& next = next_section_here;
-    if (!next.is_short) return false;
-    auto& self = static_cast<undo_protocol&>(*next.by);
-    if (self.in_.blocks().touched()) return false;
-    HF_ASSERT_SLOW(current_section == &self.in_ && !self.doomed_);
-    ++persist::thread_counters().sections;
-    self.log_.end_again();
-    self.in_.end_again();
-    next.instance = self.instance_;
-    next.is_short = false;
-    return true;
-}
-
 /// An engine that resumes sections has its pool opened before one begins: that voids this offer.
 void undo_protocol<ordered_medium>::offer_again() noexcept {
     next_section& next = next_section_here;
@@ -42,6 +28,61 @@ void undo_protocol<ordered_medium>::offer_again() noexcept {
     next.by = this;
     const bool asked_first = resumes_here.load(std::memory_order_relaxed) != nullptr;
     next.instance = begins_again_ && !asked_first ? instance_ : next_section::none;
+}
+
+inline undo_protocol<ordered_medium>* undo_protocol<ordered_medium>::begun_again() noexcept {
+    const next_section& next = next_section_here;
+    if (!next.is_short) return nullptr;
+    auto& self = static_cast<undo_protocol&>(*next.by);
+    HF_ASSERT_SLOW(current_section == &self.in_ && !self.doomed_);
+    return &self;
+}
+
+inline void undo_protocol<ordered_medium>::end_again() noexcept {
+    ++persist::thread_counters().sections;
+    in_.end_again();
+    next_section_here.instance = instance_;
+    next_section_here.is_short = false;
+}
+
+inline void undo_protocol<ordered_medium>::commit_words() noexcept {
+    log_.end_again();
+    end_again();
+}
+
+void undo_protocol<ordered_medium>::commit_blocks() noexcept {
+    without_exceptions("hf_undo_commit", [&] { change_hands(); });
+    log_.end();
+    in_.release_blocks();
+    end_again();
+}
+
+inline void undo_protocol<ordered_medium>::log_block(record_kind kind, block b) {
+    if (!log_.fits(word_entry_bytes)) [[unlikely]]
+        extend_log(word_entry_bytes);
+    log_.add_block(kind, b);
+}
+
+/// Logs each block, and changes its bit.
+[[gnu::always_inline]] inline void undo_protocol<ordered_medium>::change_hands() {
+    const section_blocks& blocks = in_.blocks();
+    heap& durable = in_.pool().blocks.durable();
+    const auto dirty = [](const void* word) {
+        persist::thread_counters().pm_bytes += word_bytes;
+        trace::announce(trace::store, word, word_bytes);
+    };
+    for (block b : blocks.taken()) {
+        log_block(record_kind::alloc, b); // upholds (2)
+        durable.publish_in_order(b, dirty);
+    }
+    for (block b : blocks.adopted()) {
+        log_block(record_kind::staged, b); // upholds (2)
+        durable.publish_in_order(b, dirty);
+    }
+    for (block b : blocks.freed()) {
+        log_block(record_kind::free, b); // upholds (2)
+        durable.retract(b, dirty);
+    }
 }
 
 void undo_protocol<ordered_medium>::log(const void* address, std::uint64_t bytes) {
@@ -69,14 +110,13 @@ void undo_protocol<ordered_medium>::log_old_bytes(std::uint64_t offset, const vo
                                                   std::uint64_t bytes) {
     if (logged_.seen_or_add(serial_, offset, bytes)) return;
     in_.check_end(offset, bytes);
-    make_room(word_log::entry_bytes(bytes));
+    if (!log_.fits(word_log::entry_bytes(bytes))) [[unlikely]]
+        extend_log(word_log::entry_bytes(bytes));
     log_.add_old_bytes(offset, address, bytes);
 }
 
-/// Behind it an entry that takes so many bytes has room. Ends the process where the pool has none.
-void undo_protocol<ordered_medium>::make_room(std::uint64_t entry_bytes) {
-    if (log_.fits(entry_bytes)) [[likely]]
-        return;
+/// An entry that takes so many bytes has room behind it. Ends the process where the pool has none.
+void undo_protocol<ordered_medium>::extend_log(std::uint64_t entry_bytes) {
     const block b = in_.reserve_segment(entry_bytes + 2 * word_entry_bytes);
     if (b.offset == 0) no_room_for_log();
     log_.continue_in(b);
@@ -87,25 +127,11 @@ void* undo_protocol<ordered_medium>::alloc(std::uint64_t bytes) {
     return b.offset == 0 ? nullptr : in_.take(b);
 }
 
-void undo_protocol<ordered_medium>::log_block(record_kind kind, block b) {
-    make_room(word_entry_bytes);
-    log_.add_block(kind, b);
-}
-
-void undo_protocol<ordered_medium>::log_blocks() {
-    for (block b : in_.blocks().taken()) log_block(record_kind::alloc, b);
-    for (block b : in_.blocks().adopted()) log_block(record_kind::staged, b);
-    for (block b : in_.blocks().freed()) log_block(record_kind::free, b);
-}
-
 void undo_protocol<ordered_medium>::commit() {
     HF_ASSERT_SLOW(in_.running());
     ++persist::thread_counters().sections;
     if (std::exchange(doomed_, false)) return take_back();
-    if (in_.blocks().change_heap()) {
-        log_blocks(); // upholds (2)
-        in_.publish_blocks();
-    }
+    change_hands();
     end();
 }
 
@@ -126,8 +152,6 @@ void undo_protocol<ordered_medium>::take_back() {
 
 void undo_protocol<ordered_medium>::end() {
     log_.end();
-    in_.settle_blocks();
-    in_.marks().release_freed();
     in_.end_unlogged();
     offer_again();
 }
@@ -222,6 +246,11 @@ void undo_protocol<fenced_medium>::leave_stores(std::size_t named) {
     });
 }
 
+/// Apart for the same reason.
+[[gnu::noinline]] static void commit_otherwise() noexcept {
+    hf::commit_section<hf::undo::undo_protocol>("hf_undo_commit");
+}
+
 extern "C" {
 
 int hf_undo_begin(const hf_txfunc* function, const void* packed_args) noexcept {
@@ -231,8 +260,10 @@ int hf_undo_begin(const hf_txfunc* function, const void* packed_args) noexcept {
 }
 
 void hf_undo_commit(void) noexcept {
-    if (hf::undo::undo_protocol<hf::ordered_medium>::commit_words()) return;
-    hf::commit_section<hf::undo::undo_protocol>("hf_undo_commit");
+    auto* const mine = hf::undo::undo_protocol<hf::ordered_medium>::begun_again();
+    if (mine == nullptr) return commit_otherwise();
+    if (hf::current_section->blocks().touched()) return mine->commit_blocks();
+    mine->commit_words();
 }
 
 void hf_undo_commit_or_throw(void) { hf_undo_commit(); }

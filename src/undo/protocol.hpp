@@ -7,7 +7,7 @@
 // (1) A byte that the section did not take is in the log (log/word_log.hpp) before it is stored to.
 //     The log is plain words: the section leaves nothing else, neither a begin record nor a mark.
 //     One that stores nothing leaves its function's number alone, which reports name.
-// (2) What it has taken and freed is logged at the commit, before the allocator's bits change. Then
+// (2) What it has taken and freed is logged at the commit, each block before its bit changes. Then
 //     the log ends, and the section has happened. Blocks that it freed go to others only behind
 //     that.
 // (3) It can be taken back while it runs: the log says how.
@@ -50,9 +50,12 @@ public:
     /// The same where the thread's next section can begin like its last one. False: it cannot.
     static bool begin_again(const hf_txfunc& function) noexcept;
     void commit();
-    /// The same where it began again, has had to do with no block, and is not taken back. False:
-    /// it did not, or has, or is.
-    static bool commit_words() noexcept;
+    /// The section that is open on this thread, if it began again and is not taken back; else null.
+    static undo_protocol* begun_again() noexcept;
+    /// The same as commit(). Requires: begun_again(), and that it has had to do with no block.
+    void commit_words() noexcept;
+    /// The same of one that has. Requires: begun_again().
+    void commit_blocks() noexcept;
     /// Ends it as if it had never begun (3).
     void take_back();
     void log(const void* address, std::uint64_t bytes);
@@ -69,8 +72,9 @@ public:
 private:
     void log_old_bytes(std::uint64_t offset, const void* address, std::uint64_t bytes);
     void log_block(record_kind kind, block b);
-    void log_blocks();
-    void make_room(std::uint64_t entry_bytes);
+    void change_hands();
+    void extend_log(std::uint64_t entry_bytes);
+    void end_again() noexcept;
     void offer_again() noexcept;
     void end();
 
