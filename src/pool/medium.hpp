@@ -8,9 +8,10 @@
 // What a failure can take says which kind of medium it is:
 //   ordered  every store that was made is there, in program order: mode process
 //   fenced   what was not flushed and fenced may be lost, in any order: mode pmem; with eADR, what was not fenced
-//   batched  everything since the last batch is lost together: mode power
+//   batched  everything since the last batch is lost together, and a batch can be made to have
+//            all of a section (persist/line_log.hpp, 3): mode power
 // Code that each store passes through is compiled for a kind (as_its_kind), and asks nothing when
-// it runs. A batched medium is served by the code for fenced ones.
+// it runs. The code for fenced media serves a batched one where nothing is compiled for that.
 #pragma once
 
 #include <base/assert.hpp>
@@ -39,6 +40,11 @@ public:
     constexpr bool loses_caches() const noexcept { return domain_ == hf::domain::adr; }
     /// What was fenced may still be lost, with all behind it: the batch that it belongs to.
     constexpr bool loses_batches() const noexcept { return log_ != nullptr; }
+    /// The log. Requires: there is one.
+    line_log& lines() const noexcept {
+        HF_ASSERT_SLOW(log_ != nullptr);
+        return *log_;
+    }
 
     /// Starts write-back of the range's lines. Unordered.
     void flush(const void* address, std::size_t bytes) const noexcept {
@@ -135,6 +141,9 @@ public:
     }
     static constexpr bool keeps_order() noexcept { return false; }
 };
+
+/// A batched one: for code that knows more of it than that it is fenced.
+class batched_medium;
 
 /// Calls 'step' with the medium as the kind that it is.
 template <class Step> decltype(auto) as_its_kind(medium m, Step&& step) {

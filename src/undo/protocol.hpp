@@ -12,6 +12,8 @@
 //     that.
 // (3) It can be taken back while it runs: the log says how.
 //
+// In a batched medium: batches.hpp.
+//
 // In any other:
 // (4) A word's old bytes are in the log, durably, before it is stored to: the compiler calls
 //     hf_undo_log.
@@ -30,11 +32,10 @@
 
 #include <log/word_log.hpp>
 #include <section/section_in.hpp>
+#include <undo/batches.hpp>
 #include <undo/engine.hpp>
 
 namespace hf::undo {
-
-template <class Medium> class undo_protocol;
 
 /// Old words in a log without checks, marks and begin records (1).
 template <> class undo_protocol<ordered_medium> final : public protocol {
