@@ -16,9 +16,10 @@ const section& section_of_call(const hf_txfunc& function, const void* args) {
     return section_for(engine_rows::redo, function, args);
 }
 
-/// Whether the form of engine undo runs.
-bool runs_in_order(const section& in) noexcept {
-    if (!in.keeps_order()) return false;
+/// Whether the form of engine undo runs: where a failure leaves stores in their order, or a section
+/// as a whole.
+bool runs_by_undo(const section& in) noexcept {
+    if (!in.keeps_order() && !in.medium().loses_batches()) return false;
     if (current_section != nullptr) return &in.engine() == &engine_rows::undo;
     return (in.pool().engine_bits & engine_rows::undo.bit) != 0;
 }
@@ -26,7 +27,7 @@ bool runs_in_order(const section& in) noexcept {
 /// Apart, so that what is nearly always enough saves no registers.
 [[gnu::noinline]] int begin_otherwise(const hf_txfunc& function, const void* args) noexcept {
     return without_exceptions("hf_auto_begin", [&] {
-        if (!runs_in_order(section_of_call(function, args)))
+        if (!runs_by_undo(section_of_call(function, args)))
             return int{redo::begin(function, args)};
         return HF_SECTION_IN_ORDER | int{begin_section<undo::undo_protocol>(function, args)};
     });

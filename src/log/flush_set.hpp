@@ -49,6 +49,17 @@ public:
         if (lines_.size() >= shorten_at_ || ranges_.size() >= shorten_at_) return false;
         return !lines_.empty() || std::ranges::all_of(seen_, [](auto line) { return line == 0; });
     }
+    /// So many lines has it at most, those of ranges counted.
+    std::uint64_t lines_at_most() const {
+        std::uint64_t count = lines_.size();
+        for (const range& r : ranges_) count += r.bytes / line_bytes + 1;
+        return count;
+    }
+    /// Calls 'visit(address, bytes)' for everything.
+    template <class Visit> void for_each(Visit&& visit) const {
+        for (std::uintptr_t line : lines_) visit(reinterpret_cast<const void*>(line), line_bytes);
+        for (const range& r : ranges_) visit(reinterpret_cast<const void*>(r.first), r.bytes);
+    }
     /// Flushes and forgets everything; the caller fences.
     void flush_all(hf::medium pm) {
         for (std::uintptr_t line : lines_) {

@@ -27,6 +27,7 @@
 #include <holdfast/abi/holdfast_abi.h>
 
 #include <atomic>
+#include <utility>
 
 namespace hf {
 
@@ -81,6 +82,40 @@ public:
         hf_words.next = hf_words.limit;
     }
 
+    // A log may have to go to a disk (persist/line_log.hpp, 4):
+    /// Leaves the section so much of the lane's room, from here on.
+    void limit_room(std::uint64_t bytes) noexcept {
+        if (bytes < static_cast<std::uint64_t>(limit_ - first_)) hf_words.limit = first_ + bytes;
+    }
+    /// The lane's room is all the log's again. Requires: it has not gone on in a block.
+    void widen() noexcept { hf_words.limit = limit_; }
+    /// Entries in line find no room: every store calls, until show().
+    void hide() noexcept { hidden_ = std::exchange(hf_words.next, hf_words.limit); }
+    void show() noexcept { hf_words.next = hidden_; }
+    /// Where the next entry goes.
+    const char* next() const noexcept { return hf_words.next; }
+    /// Calls 'visit(offset, bytes)' for the bytes that each entry of old bytes is for.
+    template <class Visit> void for_each_stored(Visit&& visit) const {
+        for (const char* at = first_; at != hf_words.next;) {
+            std::uint64_t what = 0, word = 0;
+            __builtin_memcpy(&what, at, sizeof what);
+            __builtin_memcpy(&word, at + word_bytes, sizeof word);
+            const auto kind = static_cast<unsigned>(what >> 56);
+            const std::uint64_t offset = what & ((std::uint64_t{1} << 56) - 1);
+            at += word_entry_bytes;
+            if (kind >= old_word_kind) {
+                visit(offset, kind - old_word_kind);
+            } else if (kind == static_cast<unsigned>(record_kind::old_bytes)) {
+                visit(offset, word);
+                at += entry_bytes(word) - word_entry_bytes;
+            } else if (kind == static_cast<unsigned>(record_kind::segment)) {
+                at = reinterpret_cast<const char*>(base_) + offset;
+            }
+        }
+    }
+    const char* first() const noexcept { return first_; }
+    lane_header* header() const noexcept { return header_; }
+
 private:
     /// The thread's last section may have been in another pool: all of it is this one's again.
     void give_room() noexcept {
@@ -121,6 +156,7 @@ private:
     char* first_ = nullptr; // the lane's own room
     char* limit_ = nullptr;
     char* room_ = nullptr; // where the log is now
+    char* hidden_ = nullptr;
     std::uint64_t words_end_ = 0;
 };
 

@@ -6,7 +6,11 @@
 
 #include <cstring>
 
-namespace hf::persist {
+namespace hf {
+
+constinit thread_local line_log* line_log::of_section = nullptr;
+
+namespace persist {
 namespace {
 
 struct open_group {
@@ -50,6 +54,14 @@ void store_word(line_log& log, std::uint64_t* to, std::uint64_t value) noexcept 
     flush(log, to, sizeof value);
 }
 
+void ended(line_log& in, std::uint64_t lines) noexcept {
+    detail::events.flushes += lines;
+    ++detail::events.ordering_points;
+    ++detail::events.fences;
+    if (group.of == &in) group.fenced = true;
+    else in.wait();
+}
+
 void begin_group(line_log& of) noexcept {
     if (group.depth == 0) group = {&of, 0, false};
     if (group.of == &of) ++group.depth;
@@ -64,8 +76,12 @@ void end_group(line_log& of) noexcept {
     if (fenced) of.wait();
 }
 
-void forget_group() noexcept { group = {}; }
+void forget_group() noexcept {
+    group = {};
+    line_log::forget_section();
+}
 
 bool in_group(const line_log& of) noexcept { return group.of == &of; }
 
-} // namespace hf::persist
+} // namespace persist
+} // namespace hf

@@ -9,9 +9,10 @@
 //   ordered  nothing: every store that was made is there, in program order: mode process
 //   fenced   what was not flushed and fenced, in any order: mode pmem. With eADR, what was not
 //            fenced
-//   batched  everything since the last batch, together: mode power
+//   batched  everything since the last batch, together: mode power. A batch can be made to have all
+//            of a section (persist/line_log.hpp, 3)
 // Code that each store passes through is compiled for a kind (as_its_kind), and checks nothing when
-// it runs. The code for fenced media serves batched ones, too.
+// it runs. The code for fenced media serves a batched one if nothing is compiled for that.
 #pragma once
 
 #include <base/assert.hpp>
@@ -41,6 +42,11 @@ public:
     /// Whether a fenced store may still be lost, with all later ones: the batch to which it
     /// belongs.
     constexpr bool loses_batches() const noexcept { return log_ != nullptr; }
+    /// The log. Requires: there is one.
+    line_log& lines() const noexcept {
+        HF_ASSERT_SLOW(log_ != nullptr);
+        return *log_;
+    }
 
     /// Starts write-back of the range's lines. Unordered.
     void flush(const void* address, std::size_t bytes) const noexcept {
@@ -136,6 +142,9 @@ public:
     }
     static constexpr bool keeps_order() noexcept { return false; }
 };
+
+/// A batched one: for code that knows more of it than that it is fenced.
+class batched_medium;
 
 /// Calls 'step' with the medium as the kind that it is.
 template <class Step> decltype(auto) as_its_kind(medium m, Step&& step) {

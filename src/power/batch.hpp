@@ -26,6 +26,10 @@ public:
     void start(std::uint64_t sequence) noexcept;
     std::uint64_t sequence() const noexcept { return sequence_; }
     bool empty() const noexcept { return lines_ == 0; }
+    /// The longest batch has so many lines.
+    std::uint64_t lines_max() const noexcept { return lines_max_; }
+    /// So many more lines fit for certain.
+    std::uint64_t room() const noexcept { return lines_max_ - lines_; }
     /// Size of the batch in the file.
     std::uint64_t bytes() const noexcept { return batch_bytes(lines_); }
     /// Takes the line as it is now, into the place of an older version; false, and nothing is

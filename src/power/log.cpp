@@ -10,14 +10,19 @@
 #include <cerrno>
 #include <cstring>
 #include <new>
+#include <span>
 #include <sys/random.h>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 namespace hf::power {
 namespace {
 
 constexpr std::size_t ranges_max = 128;
+/// A section's log has at most so many lines before it goes to the disk: 4 KiB, or a sixteenth of
+/// the longest batch.
+constexpr std::uint64_t cover_lines_max = 64, cover_part = 16;
 /// A part of the longest batch that is worth a write of its own. Shorter batches, those of most
 /// sections and groups, are one write.
 constexpr std::uint64_t early_part = 8;
@@ -50,6 +55,7 @@ struct log::noted_lines {
     std::uint64_t instance = 0; // of the log
     std::size_t count = 0;
     range ranges[ranges_max];
+    std::vector<range> more; // of a section that runs
 };
 
 /// Null if there is no memory for it.
@@ -76,8 +82,10 @@ void log::hold_all() noexcept { logs_lock.lock(); }
 void log::release_all() noexcept { logs_lock.unlock(); }
 void log::forget_inherited() noexcept {
     logs().clear();
-    if (noted_lines* const noted = of_thread<noted_lines>::look(); noted != nullptr)
+    if (noted_lines* const noted = of_thread<noted_lines>::look(); noted != nullptr) {
         noted->count = 0;
+        noted->more.clear();
+    }
 }
 
 void log::stop_thread() noexcept {
@@ -108,6 +116,7 @@ void log::watch(const std::byte* base, const log_header& sizes) {
     base_ = base;
     open_ = std::make_unique<batch>(sizes.batch_bytes_max);
     spare_ = std::make_unique<batch>(sizes.batch_bytes_max);
+    lines_max_ = open_->lines_max();
     open_->start(1);
 }
 
@@ -161,6 +170,7 @@ void log::note(const void* address, std::size_t bytes) noexcept {
         for (log* other : logs())
             if (other->instance_ == noted->instance) other->take_noted(*noted);
         noted->count = 0;
+        noted->more.clear();
         noted->instance = instance_;
     }
     if (noted->count != 0) {
@@ -170,15 +180,25 @@ void log::note(const void* address, std::size_t bytes) noexcept {
             return;
         }
     }
-    if (noted->count == ranges_max) take_noted(*noted);
+    if (noted->count == ranges_max) {
+        if (runs_here())
+            noted->more.insert(noted->more.end(), noted->ranges, noted->ranges + ranges_max);
+        else take_noted(*noted);
+        noted->count = 0;
+    }
     noted->ranges[noted->count++] = {first, end};
 }
 
 void log::take_noted(noted_lines& noted) noexcept {
     std::unique_lock held{lock_};
-    for (std::size_t i = 0; i < noted.count; ++i)
-        take(noted.ranges[i].first, noted.ranges[i].end, held);
+    const auto take_all = [&](std::span<const noted_lines::range> ranges) {
+        for (const auto& r : ranges) take(r.first, r.end, held);
+    };
+    take_all(noted.more);
+    take_all({noted.ranges, noted.count});
+    noted.more.clear();
     noted.count = 0;
+    take_pending_if_quiet(held);
     write_early();
 }
 
@@ -207,21 +227,186 @@ std::uint64_t log::next_offset() const noexcept {
 /// Takes lines [first, end), in more than one batch if one has no room for them: lines that are
 /// flushed and not yet fenced may survive in part. Requires: lock_ held.
 void log::take(std::uintptr_t first, std::uintptr_t end, std::unique_lock<std::mutex>& held) {
-    const auto base = reinterpret_cast<std::uintptr_t>(base_);
-    HF_ASSERT_SLOW(first >= base);
     for (std::uintptr_t line = first; line < end; line += line_bytes) {
-        const std::uint64_t number = (line - base) / line_bytes;
-        while (failed_.ok() && !open_->take(number, reinterpret_cast<const std::byte*>(line))) {
-            HF_ASSERT(file_ != nullptr); // what is stored before start() is little
-            if (writing_) written_.wait(held);
-            else write_open(held);
-        }
+        const std::uint64_t number = number_of(line);
+        while (failed_.ok() && runners_.empty() &&
+               !open_->take(number, reinterpret_cast<const std::byte*>(line)))
+            make_room(held);
+        if (!runners_.empty()) put_off(number, held);
     }
 }
 
+std::uint64_t log::number_of(std::uintptr_t line) const noexcept {
+    const auto base = reinterpret_cast<std::uintptr_t>(base_);
+    HF_ASSERT_SLOW(line >= base);
+    return (line - base) / line_bytes;
+}
+
+/// The open batch is written, or another thread has written one. Requires: lock_ held, as it is
+/// again on return.
+void log::make_room(std::unique_lock<std::mutex>& held) {
+    HF_ASSERT(file_ != nullptr); // what is stored before start() is little
+    if (writing_) written_.wait(held);
+    else write_open(held);
+}
+
 void log::order() noexcept {
+    if (runs_here()) return; // (5)
     noted_lines* const noted = mine();
     if (noted != nullptr && noted->instance == instance_ && noted->count != 0) take_noted(*noted);
+}
+
+// Sections that run.
+
+line_log::runner& log::runner_of(std::uint32_t lane) {
+    const std::scoped_lock held{lock_};
+    // What they may cover is half a batch at most, beside what is pending.
+    const std::uint64_t runners_max = lines_max_ / 2 / cover_lines();
+    const std::uint64_t wanted = std::min<std::uint64_t>(lane, runners_max - 1);
+    if (runners_.empty()) pending_.resize(lines_max_);
+    while (runners_.size() <= wanted) runners_.emplace_back();
+    runners_[wanted].shared = wanted == runners_max - 1;
+    return runners_[wanted];
+}
+
+std::uint64_t log::cover_lines() const noexcept {
+    return std::min(cover_lines_max, lines_max_ / cover_part);
+}
+
+std::uint64_t log::reserved_lines() const noexcept { return runners_.size() * cover_lines(); }
+
+/// Whether no section runs, but that one. Then none begins, either, until reopen(). Requires: lock_
+/// held.
+bool log::is_quiet(const runner* but) noexcept {
+    if (runners_.size() == 1 && &runners_.front() == but) return true;
+    closed_.store(true); // upholds line_log (3)
+    for (const runner& r : runners_)
+        if (&r != but && r.runs.load()) return reopen(), false;
+    return true;
+}
+void log::reopen() noexcept { closed_.store(absorbing_, std::memory_order_release); }
+
+/// Requires: lock_ held, no section runs, and the open batch has room.
+void log::take_pending() noexcept {
+    for (std::uint64_t number : pending_.lines()) {
+        [[maybe_unused]] const bool taken = open_->take(number, base_ + number * line_bytes);
+        HF_ASSERT(taken);
+    }
+    pending_.clear();
+}
+
+void log::take_pending_if_quiet(std::unique_lock<std::mutex>& held) {
+    if (pending_.empty()) return;
+    if (open_->room() >= pending_.size() && is_quiet(nullptr)) {
+        take_pending();
+        reopen();
+    }
+    if (pending_.size() > lines_max_ / 2 && !runs_here()) absorb(held);
+}
+
+/// Appends a line that is not taken before absorb(). Requires: lock_ held, as it is again on
+/// return.
+void log::put_off(std::uint64_t number, std::unique_lock<std::mutex>& held) {
+    while (failed_.ok() && !runs_here() && pending_.size() + reserved_lines() >= lines_max_)
+        absorb(held);
+    if (failed_.ok()) pending_.add(number);
+}
+
+/// Takes what is pending as soon as no section runs. Requires: this thread's does not; lock_ held,
+/// as it is again on return.
+void log::absorb(std::unique_lock<std::mutex>& held) {
+    HF_ASSERT(!runs_here());
+    if (absorbing_) return written_.wait(held);
+    absorbing_ = true;
+    for (;;) {
+        if (!is_quiet(nullptr)) written_.wait(held);
+        else if (failed_.ok() && open_->room() < pending_.size()) make_room(held);
+        else break;
+    }
+    if (failed_.ok()) take_pending();
+    absorbing_ = false;
+    reopen();
+    written_.notify_all();
+    write_early();
+}
+
+void log::wait_until_open(runner& mine) noexcept {
+    std::unique_lock held{lock_};
+    while (absorbing_) {
+        mine.runs.store(false);
+        written_.notify_all();
+        written_.wait(held, [this] { return !absorbing_; });
+        mine.runs.store(true);
+    }
+}
+
+void log::wake() noexcept {
+    const std::scoped_lock held{lock_};
+    written_.notify_all();
+}
+
+bool log::hold_section(runner& mine, std::uint64_t lines_max) noexcept {
+    lock_.lock();
+    const noted_lines* const noted = of_thread<noted_lines>::look();
+    if (noted != nullptr && noted->instance == instance_) {
+        const auto add = [&](const noted_lines::range& r) {
+            lines_max += (r.end - r.first) / line_bytes;
+        };
+        std::ranges::for_each(noted->more, add);
+        std::for_each(noted->ranges, noted->ranges + noted->count, add);
+    }
+    at_once_ = open_->room() >= pending_.size() + lines_max && is_quiet(&mine);
+    if (at_once_) return true;
+    if (pending_.size() + lines_max + reserved_lines() <= lines_max_) return true;
+    lock_.unlock();
+    return false;
+}
+
+void log::hold_cover() noexcept {
+    lock_.lock();
+    HF_ASSERT_SLOW(pending_.size() + cover_lines() <= lines_max_); // upholds (5)
+}
+
+void log::hold(std::uint64_t lines) noexcept {
+    std::unique_lock held{lock_};
+    while (failed_.ok() && pending_.size() + lines + reserved_lines() > lines_max_) absorb(held);
+    held.release();
+}
+
+void log::append_range(std::uintptr_t first, std::uintptr_t end) noexcept {
+    if (!failed_.ok()) return;
+    for (std::uintptr_t line = first; line < end; line += line_bytes)
+        if (!at_once_) pending_.add(number_of(line));
+        else if (!open_->take(number_of(line), reinterpret_cast<const std::byte*>(line)))
+            HF_ASSERT(false);
+}
+
+void log::add(const void* address, std::size_t bytes) noexcept {
+    if (bytes == 0) return;
+    append_range(line_of(address), reinterpret_cast<std::uintptr_t>(address) + bytes);
+}
+
+void log::let_go() noexcept { lock_.unlock(); }
+
+void log::let_go(runner& mine) noexcept {
+    std::unique_lock held{lock_, std::adopt_lock};
+    if (noted_lines* const noted = of_thread<noted_lines>::look();
+        noted != nullptr && noted->instance == instance_) {
+        for (const auto& r : noted->more) append_range(r.first, r.end);
+        for (std::size_t i = 0; i < noted->count; ++i)
+            append_range(noted->ranges[i].first, noted->ranges[i].end);
+        noted->more.clear();
+        noted->count = 0;
+    }
+    stop(mine);
+    if (absorbing_) written_.notify_all();
+    if (std::exchange(at_once_, false)) {
+        take_pending(); // not before its end: the section has stored to lines of others
+        reopen();
+        write_early();
+    } else {
+        take_pending_if_quiet(held);
+    }
 }
 
 /// Requires: nobody writes; lock_ held, as it is again on return.
@@ -348,6 +533,7 @@ status log::bring_segment_home(unsigned segment, std::uint64_t bytes, std::uint6
 
 status log::make_durable() {
     std::unique_lock held{lock_};
+    while (failed_.ok() && !pending_.empty()) absorb(held);
     const std::uint64_t wanted = open_->empty() ? open_->sequence() - 1 : open_->sequence();
     while (failed_.ok() && durable_ < wanted) {
         if (writing_) written_.wait(held);
@@ -357,7 +543,7 @@ status log::make_durable() {
 }
 
 void log::wait() noexcept {
-    if (file_ == nullptr)
+    if (file_ == nullptr || runs_here())
         return; // what is stored before the pool is marked open is promised by that
     if (const status s = make_durable(); !s.ok())
         fatal(

@@ -13,6 +13,10 @@
 //     then a thread that needs the segment waits.
 // (4) After an error nothing is written and nothing promised any more: a failed write, and above
 //     all a failed sync, may have left anything. The next open judges what it finds.
+// (5) Where sections run (line_log.hpp, 3), an appended line is pending, once, until it is taken. All
+//     pending lines are taken together, while no section runs. So a batch may be written at any
+//     moment as it stands. The pending lines fit a batch, with those that running sections may yet
+//     cover.
 //
 // Source: SIMPO §3 for the log between memory and storage. Differs: lines, not operations; and one
 //         copy at home, since a line that a failure tears there is whole in the log.
@@ -23,9 +27,11 @@
 #include <power/block_file.hpp>
 #include <power/found_log.hpp>
 #include <power/home.hpp>
+#include <power/pending_lines.hpp>
 
 #include <atomic>
 #include <condition_variable>
+#include <deque>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -65,6 +71,14 @@ public:
     void note(const void* address, std::size_t bytes) noexcept override;
     void order() noexcept override;
     void wait() noexcept override;
+    runner& runner_of(std::uint32_t lane) override;
+    std::uint64_t cover_lines() const noexcept override;
+    bool hold_section(runner& mine, std::uint64_t lines_max) noexcept override;
+    void hold_cover() noexcept override;
+    void hold(std::uint64_t lines) noexcept override;
+    void add(const void* address, std::size_t bytes) noexcept override;
+    void let_go() noexcept override;
+    void let_go(runner& mine) noexcept override;
     /// wait(), for a caller that can report a failure.
     status make_durable();
     /// Everything that was ordered is durable, and the log's thread has ended. No line is taken any
@@ -84,6 +98,18 @@ private:
     static noted_lines* mine() noexcept;
     void take_noted(noted_lines& noted) noexcept;
     void take(std::uintptr_t first, std::uintptr_t end, std::unique_lock<std::mutex>& held);
+    std::uint64_t number_of(std::uintptr_t line) const noexcept;
+    void put_off(std::uint64_t number, std::unique_lock<std::mutex>& held);
+    void append_range(std::uintptr_t first, std::uintptr_t end) noexcept;
+    std::uint64_t reserved_lines() const noexcept;
+    bool is_quiet(const runner* but) noexcept;
+    void reopen() noexcept;
+    void take_pending() noexcept;
+    void take_pending_if_quiet(std::unique_lock<std::mutex>& held);
+    void absorb(std::unique_lock<std::mutex>& held);
+    void wait_until_open(runner& mine) noexcept override;
+    void wake() noexcept override;
+    void make_room(std::unique_lock<std::mutex>& held);
     void write_early();
     void write_open(std::unique_lock<std::mutex>& held);
     status write(batch& full);
@@ -101,10 +127,15 @@ private:
     block_file* file_ = nullptr;
     block_file* home_ = nullptr;
     log_header header_{};
+    std::uint64_t lines_max_ = 0; // of a batch
 
     mutable std::mutex lock_; // of what follows
     std::condition_variable written_;
     std::unique_ptr<batch> open_, spare_;
+    pending_lines pending_; // (5)
+    std::deque<runner> runners_;
+    bool absorbing_ = false; // a thread waits for sections to end, or writes to make room
+    bool at_once_ = false;   // what add() appends is taken: no other section runs
     bool writing_ = false;
     std::uint64_t durable_ = 0; // number of a batch
     status failed_;

@@ -39,6 +39,9 @@ public:
     virtual const void* preserve(const void* volatile_bytes, std::uint64_t bytes);
     /// At its end the section is not to have happened. Ends the process where that cannot be.
     virtual void doom();
+    /// The section's thread ends in it. Ends the section as if it had never begun; false: it
+    /// cannot.
+    virtual bool end_early() { return false; }
     /// The function cannot go on without room in the pool. Does not return where the section can
     /// end as if it had never begun.
     virtual void give_up() {}

@@ -227,6 +227,9 @@ protected:
 extern template class protocol_in<ordered_medium>;
 extern template class protocol_in<fenced_medium>;
 
+/// Whether the engine has a protocol of its own in batched media, on the steps for fenced ones.
+template <template <class> class Protocol> inline constexpr bool works_in_batches = false;
+
 /// Calls 'step' with the section as its kind of medium has it.
 template <class Step> decltype(auto) with_section(section& s, Step&& step) {
     if (s.keeps_order()) return step(static_cast<section_in<ordered_medium>&>(s));
@@ -238,6 +241,8 @@ template <template <class> class Protocol, class Step> decltype(auto) with_proto
     HF_ASSERT_SLOW(current_section != nullptr);
     section& open = *current_section;
     if (open.keeps_order()) return step(open.as<Protocol<ordered_medium>>());
+    if constexpr (works_in_batches<Protocol>)
+        if (open.medium().loses_batches()) return step(open.as<Protocol<batched_medium>>());
     return step(open.as<Protocol<fenced_medium>>());
 }
 
@@ -248,6 +253,9 @@ bool begin_section(const hf_txfunc& function, const void* args) {
     section* const opened = open_section(Protocol<ordered_medium>::row, function, args);
     if (opened == nullptr) return false;
     with_section(*opened, [&]<class Medium>(section_in<Medium>& in) {
+        if constexpr (works_in_batches<Protocol> && !Medium::keeps_order())
+            if (in.medium().loses_batches())
+                return in.template of<Protocol<batched_medium>>().begin(function, args);
         in.template of<Protocol<Medium>>().begin(function, args);
     });
     return true;

@@ -41,11 +41,13 @@ thread_attachments::~thread_attachments() {
     forget_last();
     std::scoped_lock held{registry::guard()};
     for (auto& a : all) {
-        // A section that its thread does not end keeps its lane, and what its log names: the pool
-        // is left open (pool::impl::close), and the next open recovers it. What runs later joins
-        // it.
-        if (current_section == &a->work) (void)a.release();
-        else if (registry::is_open(a->instance)) leave(*a);
+        const bool is_open = registry::is_open(a->instance);
+        // A section that its thread does not end, and that cannot be taken back here, keeps its
+        // lane, and what its log names: the pool is left open (pool::impl::close), and the next
+        // open recovers it. What runs later joins it.
+        if (current_section == &a->work && !(is_open && a->work.by().end_early()))
+            (void)a.release();
+        else if (is_open) leave(*a);
     }
 }
 

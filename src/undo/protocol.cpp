@@ -269,9 +269,8 @@ void hf_undo_commit(void) noexcept {
 void hf_undo_commit_or_throw(void) { hf_undo_commit(); }
 
 void hf_undo_abort(void) noexcept {
-    using words = hf::undo::undo_protocol<hf::ordered_medium>;
-    hf::without_exceptions("hf_undo_abort", [] { hf::current_section->as<words>().take_back(); });
-    hf::leave_section();
+    hf::without_exceptions("hf_undo_abort", [] { hf::current_section->by().doom(); });
+    hf_undo_commit();
 }
 
 void hf_undo_log(const void* address, std::uint64_t bytes) noexcept {

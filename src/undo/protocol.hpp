@@ -12,6 +12,8 @@
 //     that.
 // (3) It can be taken back while it runs: the log says how.
 //
+// In a batched medium: batches.hpp.
+//
 // In any other:
 // (4) A word's old bytes are in the log, durably, before it is stored to: the compiler calls
 //     hf_undo_log.
@@ -31,11 +33,10 @@
 #include <log/word_log.hpp>
 #include <section/section_in.hpp>
 #include <section/thread.hpp>
+#include <undo/batches.hpp>
 #include <undo/engine.hpp>
 
 namespace hf::undo {
-
-template <class Medium> class undo_protocol;
 
 /// Old words in a log without checks, marks and begin records (1).
 template <> class undo_protocol<ordered_medium> final : public protocol {
@@ -56,8 +57,6 @@ public:
     void commit_words() noexcept;
     /// The same of one that has. Requires: begun_again().
     void commit_blocks() noexcept;
-    /// Ends it as if it had never begun (3).
-    void take_back();
     void log(const void* address, std::uint64_t bytes);
     void log_ahead(const void* address, std::uint64_t bytes) override;
     void note(const void* address, std::uint64_t bytes) override;
@@ -74,6 +73,7 @@ private:
     void log_block(record_kind kind, block b);
     void change_hands();
     void extend_log(std::uint64_t entry_bytes);
+    void take_back();
     void end_again() noexcept;
     void offer_again() noexcept;
     void end();

@@ -66,7 +66,7 @@ void hf_clobber_log(const void* address, uint64_t bytes) HF_NOEXCEPT;
 // Before any other store that may reach PM: an output, or fresh memory. Every engine has its own.
 void hf_clobber_note(const void* address, uint64_t bytes) HF_NOEXCEPT;
 
-// Engine undo: the same shape, every store logged. In a medium that keeps order a section can be
+// Engine undo: the same shape, every store logged. In modes process and power a section can be
 // taken back: commit_or_throw, abort and callee are those of engine redo, below. Only the forms
 // that hf_auto_begin chooses call them.
 int hf_undo_begin(const struct hf_txfunc* function, const void* packed_args) HF_NOEXCEPT;
@@ -152,8 +152,8 @@ void hf_undo_forget_callees(const struct hf_callees_row* rows, uint64_t count) H
 #define HF_REDO_FILTER_WORDS 512
 extern __thread const uint64_t* hf_redo_filter __attribute__((tls_model("initial-exec")));
 
-// Begins a function that is compiled for two engines: undo where the pool's medium keeps order,
-// redo elsewhere, or where the pool was opened without engine undo. Returns HF_SECTION_OPENED when
+// Begins a function that is compiled for two engines: undo in modes process and power, redo in mode
+// pmem, or if the pool was opened without engine undo. Returns HF_SECTION_OPENED when
 // it opened a section, whose commit must follow, and HF_SECTION_IN_ORDER when the form of undo must
 // run. In a section that it joined, the form is that section's.
 int hf_auto_begin(const struct hf_txfunc* function, const void* packed_args) HF_NOEXCEPT;

@@ -23,6 +23,7 @@ TESTS = {"copying": ("engines_test", *GTEST, "--gtest_filter=Copying.*"),
          "trim": ("mod_compaction_test", *GTEST, "--gtest_filter=*Trim.*/process"),
          "swapping": ("power_simpo",),
          "kills": ("power_undo",),
+         "batches": ("engines_test", *GTEST, "--gtest_filter=Batches.*"),
          "groups": ("simpo_test", *GTEST, "--gtest_filter=*WhatAGroupOfAnotherThread*/power*"),
          "syncs": ("pool_test", *GTEST, "--gtest_filter=PowerPool.NoThreadIsToldOfASync*")}
 COPIES = "20"  # of each kind: a copy that is torn now and then is torn in one of them

@@ -49,6 +49,18 @@ constexpr bool uses_simpo = false;
 #endif
 constexpr bool uses_mod = engine_of_build() == "none" && !uses_simpo;
 
+/// What sections of an engine change: a map, and so many words on lines of their own that a batch
+/// has no room for them, and the log of a section that changes all of them none in its lane.
+struct changed {
+    section_map map;
+    std::array<std::uint64_t, 2400> wide;
+};
+constexpr std::uint64_t wide_key = 99; // in the model
+bool fills(unsigned n) { return !uses_mod && !uses_simpo && n == 6; }
+HF_TXFUNC void fill(changed* c, std::uint64_t with) noexcept {
+    for (std::uint64_t& word : c->wide) word = with;
+}
+
 /// A persistent object, which after some updates goes to a file.
 class table {
 public:
@@ -69,7 +81,8 @@ std::uint64_t key_of(unsigned n) { return n * 7 % 5; }
 bool erases(unsigned n) { return n % 4 == 3; }
 value value_of(unsigned n) { return {n, n + 1, n + 2, n + 3}; }
 void apply(volatile_map& to, unsigned n) {
-    if (erases(n)) to.erase(key_of(n));
+    if (fills(n)) to[wide_key] = n;
+    else if (erases(n)) to.erase(key_of(n));
     else to[key_of(n)] = n;
 }
 volatile_map after(unsigned n) {
@@ -113,7 +126,7 @@ public:
             if (!there) why = there.error().what();
             else object_.emplace(*there);
         } else {
-            section_ = pool_->root<section_map>();
+            section_ = pool_->root<changed>();
             if (section_ == nullptr) why = "the pool is full";
         }
     }
@@ -127,8 +140,9 @@ public:
             else object_->defer<&table::set>(key_of(n), value_of(n));
             object_->sync();
             return n % 4 != 0 || simpo::swap_out(*pool_, "table").ok(); // the next brings it back
-        } else if (erases(n)) return section_->erase(key_of(n)), true;
-        else return section_->insert(key_of(n), value_of(n));
+        } else if (fills(n)) return fill(section_, n), true;
+        else if (erases(n)) return section_->map.erase(key_of(n)), true;
+        else return section_->map.insert(key_of(n), value_of(n));
     }
     volatile_map content() {
         volatile_map found;
@@ -145,8 +159,11 @@ public:
             for (std::uint64_t key = 0; key < 5; ++key)
                 if (const value v = object_->call<&table::get>(key); v != value{}) add(key, v);
         } else {
-            section_->for_each(add);
-            if (!section_->check()) why = "the map is damaged";
+            section_->map.for_each(add);
+            if (!section_->map.check()) why = "the map is damaged";
+            if (section_->wide[0] != 0) found[wide_key] = section_->wide[0];
+            for (const std::uint64_t word : section_->wide)
+                if (word != section_->wide[0]) why = "a section that changed much is torn";
         }
         return found;
     }
@@ -163,7 +180,7 @@ private:
     std::optional<pool> pool_;
     std::optional<mod_map> mod_;
     std::optional<simpo::object<table>> object_;
-    section_map* section_ = nullptr;
+    changed* section_ = nullptr;
 };
 
 /// Puts a state of the disk in place. The pool's own file stays the file that it was.

@@ -17,7 +17,8 @@ import time
 
 SOURCES = ["src/power/batch.cpp", "src/power/found_log.cpp", "src/power/home.cpp", "src/power/log.cpp",
            "src/persist/persist.cpp", "src/persist/line_log.cpp", "src/trace/trace.cpp", "src/base/assert.cpp",
-           "src/base/log.cpp", "src/base/result.cpp", "src/power/batch_test.cpp", "src/power/crash_test.cpp", "src/power/log_test.cpp"]
+           "src/base/log.cpp", "src/base/result.cpp", "src/power/batch_test.cpp", "src/power/crash_test.cpp", "src/power/log_test.cpp",
+           "src/power/sections_test.cpp"]
 FLAGS = ["-std=c++20", "-O1", "-g0", "-DHF_SLOW_ASSERTIONS"]
 LIBRARIES = ["-lgtest", "-lgtest_main", "-lfmt", "-lpthread"]
 SECONDS_MIN = 120  # before anything is said to hang
