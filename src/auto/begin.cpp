@@ -27,8 +27,7 @@ bool runs_by_undo(const section& in) noexcept {
 /// Apart, so that what is nearly always enough saves no registers.
 [[gnu::noinline]] int begin_otherwise(const hf_txfunc& function, const void* args) noexcept {
     return without_exceptions("hf_auto_begin", [&] {
-        if (!runs_by_undo(section_of_call(function, args)))
-            return int{redo::begin(function, args)};
+        if (!runs_by_undo(section_of_call(function, args))) return int{redo::begin(function, args)};
         return HF_SECTION_IN_ORDER | int{begin_section<undo::undo_protocol>(function, args)};
     });
 }

@@ -13,8 +13,8 @@
 //     then a thread that needs the segment waits.
 // (4) After an error nothing is written and nothing promised any more: a failed write, and above
 //     all a failed sync, may have left anything. The next open judges what it finds.
-// (5) Where sections run (line_log.hpp, 3), an appended line is pending, once, until it is taken. All
-//     pending lines are taken together, while no section runs. So a batch may be written at any
+// (5) Where sections run (line_log.hpp, 3), an appended line is pending, once, until it is taken.
+//     All pending lines are taken together, while no section runs. So a batch may be written at any
 //     moment as it stands. The pending lines fit a batch, with those that running sections may yet
 //     cover.
 //
