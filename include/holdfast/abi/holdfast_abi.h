@@ -152,8 +152,8 @@ void hf_undo_forget_callees(const struct hf_callees_row* rows, uint64_t count) H
 extern __thread const uint64_t* hf_redo_filter __attribute__((tls_model("initial-exec")));
 
 // Begins a function that is compiled for two engines: undo where the pool's medium keeps order,
-// redo elsewhere, or where the pool was opened without engine undo. Returns HF_SECTION_OPENED when it
-// opened a section, whose commit must follow, and HF_SECTION_IN_ORDER when the form of undo must
+// redo elsewhere, or where the pool was opened without engine undo. Returns HF_SECTION_OPENED when
+// it opened a section, whose commit must follow, and HF_SECTION_IN_ORDER when the form of undo must
 // run. In a section that it joined, the form is that section's.
 int hf_auto_begin(const struct hf_txfunc* function, const void* packed_args) HF_NOEXCEPT;
 #define HF_SECTION_OPENED 1
