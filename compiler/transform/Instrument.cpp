@@ -189,6 +189,10 @@ static bool takesBack(const SectionOptions &Options) {
   return Options.Engine && Options.Engine->TakesBack;
 }
 
+static size_t formsThatTakeBack(const SectionOptions &Options) {
+  return takesBack(Options) ? Options.Engine->forms().size() : 0;
+}
+
 /// Returns the runtime's function that does so with a descriptor.
 static std::string registryOf(const EngineInfo &Engine, StringRef Does) {
   return Engine.resumes() ? Engine.callee(Does) : "hf_txfunc_" + Does.str();
@@ -219,16 +223,21 @@ PreservedAnalyses InstrumentPass::run(Module &M, ModuleAnalysisManager &MAM) {
   if (SectionOptions Ours = commandLineOptions();
       Groups.empty() && takesBack(Ours) && !isRelocatable(M))
     Groups.push_back({Ours, {}});
+  // One group makes the instances of what is called by address, for the others as
+  // well: so it is one with the most forms.
   SmallVector<Function *, 8> Callees;
   if (any_of(Groups, [](const auto &G) { return takesBack(G.first); }))
     Callees = findCallees(M);
+  stable_sort(Groups, [](const auto &A, const auto &B) {
+    return formsThatTakeBack(A.first) > formsThatTakeBack(B.first);
+  });
   if (Groups.empty() || (Groups.front().second.empty() && Callees.empty()))
     return PreservedAnalyses::all();
 
   auto &FAM = MAM.getResult<FunctionAnalysisManagerModuleProxy>(M).getManager();
   for (const auto &[Options, Txfuncs] : Groups) {
     SmallVector<GlobalVariable *, 8> Descriptors;
-    SmallVector<Function *, 8> Its; // the first group's serve all of them
+    SmallVector<Function *, 8> Its; // the first group's serve all
     if (takesBack(Options))
       std::swap(Its, Callees);
     instrument(Txfuncs, Its, Options, FAM, Descriptors);

@@ -3,8 +3,6 @@
 #include <log/restore.hpp>
 #include <undo/protocol.hpp>
 
-#include <utility>
-
 namespace hf::undo {
 
 // Where there are sections there is their engine (open/program_engines.cpp).
@@ -15,6 +13,7 @@ constexpr std::uint64_t left_bytes_max = 16 * line_bytes; // of memory of its ow
 }
 
 void undo_protocol<ordered_medium>::begin(const hf_txfunc& function, const void* /*args*/) {
+    HF_ASSERT_SLOW(!doomed_);
     in_.check_place(function);
     in_.begin(*this, function);
     log_.start(*in_.pool().file, in_.marks().lane(), row.bit, function.id);
@@ -130,13 +129,14 @@ void* undo_protocol<ordered_medium>::alloc(std::uint64_t bytes) {
 void undo_protocol<ordered_medium>::commit() {
     HF_ASSERT_SLOW(in_.running());
     ++persist::thread_counters().sections;
-    if (std::exchange(doomed_, false)) return take_back();
+    if (doomed_) return take_back();
     change_hands();
     end();
 }
 
 /// Everything that it has stored is put back, newest first; its blocks go back.
 void undo_protocol<ordered_medium>::take_back() {
+    doomed_ = false; // an exception may leave a section that is doomed
     pool_file& file = *in_.pool().file;
     if (!log_.is_empty()) {
         pending_section mine{};

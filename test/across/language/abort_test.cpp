@@ -202,6 +202,24 @@ TEST_F(aborts, ASectionThatAbortsReturnsAndHasNotHappened) {
     EXPECT_EQ(r->sum, 9);
 }
 
+HF_TXFUNC void abort_and_throw(root* r) {
+    r->sum += 1;
+    hf::abort_section();
+    throw stop{1};
+}
+
+TEST_F(aborts, ASectionThatAbortsAndThrowsTakesNoLaterOneWithIt) {
+    hf::pool pool = open(first);
+    root* r = pool.root<root>();
+    create(r);
+    EXPECT_THROW(abort_and_throw(r), stop);
+    EXPECT_EQ(r->sum, 0);
+    EXPECT_TRUE(add(r, 3, 10)) << "it takes a block, and commits";
+    EXPECT_EQ(r->sum, 3);
+    EXPECT_THROW(abort_and_throw(r), stop);
+    EXPECT_EQ(r->sum, 3);
+}
+
 TEST_F(aborts, AClosureMayDoBoth) {
     hf::pool pool = open(first);
     root* r = pool.root<root>();
