@@ -185,13 +185,13 @@ void findUnbufferable(const Sections &All, const FreshFunctions &Fresh,
           !(Kind == CallKind::Unrepeatable && isVarying(*Call)))
         continue;
       if (Kind == CallKind::Reads && readsAnywhere(*Call)) {
-        Report(*F,
-               "call of '" + nameOf(*Call) +
-                   "', which may read any memory: engine " +
-                   All.Options.Engine->Name +
-                   " keeps elsewhere what the section has stored; load what it "
-                   "reads one by one, or before the section",
-               I.getDebugLoc());
+        Report(
+            *F,
+            "call of '" + nameOf(*Call) +
+                "', which may read any memory: until its end the section keeps "
+                "elsewhere what it has stored; load what it reads one by "
+                "one, or before the section",
+            I.getDebugLoc());
         continue;
       }
       const BufferedCall *Shape = findBufferedCall(*Call);
@@ -207,10 +207,9 @@ void findUnbufferable(const Sections &All, const FreshFunctions &Fresh,
         Report(*F,
                "call of '" + nameOf(*Call) +
                    "' with the address of memory that may be persistent: how "
-                   "much of it is read or written cannot be told, and engine " +
-                   All.Options.Engine->Name +
-                   " keeps elsewhere what the section has stored; call it on a "
-                   "copy in a local variable",
+                   "much of it is read or written cannot be told, and until "
+                   "its end the section keeps elsewhere what it has stored; "
+                   "call it on a copy in a local variable",
                I.getDebugLoc());
         break;
       }

@@ -394,13 +394,13 @@ static std::string whyForbidden(StringRef Name) {
   if (isVarying(Name))
     return "nondeterministic call of " + Pretty +
            ": call it before the section and pass the result as an argument, "
-           "or use engine redo";
+           "or use engine auto";
   if (Name.ends_with("setjmp") || Name.ends_with("longjmp") ||
       Name == "setcontext" || Name == "swapcontext" || Name == "getcontext")
     return "non-local jump " + Pretty;
   if (isErrno(Name))
     return "errno, which is volatile: a crash takes it away; return what went "
-           "wrong, or use engine redo";
+           "wrong, or use engine auto";
   if (Name == "__cxa_thread_atexit")
     return "initialisation of a thread-local variable with a destructor";
   if (Name.starts_with("__cxa_guard_") || Name == "__cxa_atexit")
@@ -409,7 +409,7 @@ static std::string whyForbidden(StringRef Name) {
       isStandardException(Name))
     return "exception handling (" + Pretty +
            "): a section of this engine can only go forward; check before it "
-           "begins, build with -fno-exceptions, or use engine redo";
+           "begins, build with -fno-exceptions, or use engine auto";
   if (Name.starts_with("_ZN2hf12shared_mutex") || // in the pool, but not logged
       Name.starts_with("pthread_") || Name.starts_with("sem_") ||
       Name.starts_with("__atomic_") || Name.starts_with("__sync_"))
@@ -531,10 +531,10 @@ static std::string whyUnresolved(const CallBase &Call) {
   if (isVirtual(Call))
     return "virtual call that is not resolved here: make the class or the "
            "function final, name the class (object.type::function()), keep "
-           "alternatives in a std::variant, or use engine redo";
+           "alternatives in a std::variant, or use engine auto";
   return "indirect call: what it reaches cannot be checked or logged; make the "
          "function a template argument, choose among calls of known functions, "
-         "or use engine redo";
+         "or use engine auto";
 }
 
 /// Empty assembly is no instruction: a register that it claims to write, and

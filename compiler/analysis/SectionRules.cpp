@@ -298,7 +298,7 @@ private:
       fail("hf::abort_section in a section of engine " +
                All.Options.Engine->Name +
                ", which cannot take back what it has stored: build it for "
-               "engine redo",
+               "engine auto",
            Call.getDebugLoc());
   }
 

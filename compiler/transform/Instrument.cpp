@@ -133,6 +133,16 @@ static void rewriteInstances(const Sections &All,
     dispatchCalls(All);
 }
 
+/// A function that one form cannot call by address, no form calls: else a section
+/// that runs in one mode of its pool would stop the process in another.
+static void callWhatAllCan(std::deque<Sections> &Forms) {
+  for (size_t I = 0; I != Forms.front().Callees.size(); ++I)
+    for (Sections &All : Forms)
+      if (const Callee &Unfit = All.Callees[I]; !Unfit.Instance)
+        for (Sections &Other : Forms)
+          Other.Callees[I] = Callee{Unfit};
+}
+
 static void instrument(ArrayRef<Function *> Txfuncs,
                        ArrayRef<Function *> Callees,
                        const SectionOptions &Options,
@@ -179,6 +189,7 @@ static void instrument(ArrayRef<Function *> Txfuncs,
     Descriptors.push_back(
         emitEntry(*Txfuncs[I], Its, Blocks[I], Versions[I], Options));
   }
+  callWhatAllCan(Forms);
   for (const Sections &All : Forms)
     if (!All.Callees.empty())
       emitCallees(*Callees.front()->getParent(), All.Callees,

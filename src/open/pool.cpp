@@ -118,7 +118,7 @@ result<pool> pool::open(const std::string& path, const open_options& options) tr
                                   "HOLDFAST_UNINSTRUMENTED",
                                   path)};
     if (!options.read_only)
-        if (status s = check_program(path, given); !s.ok()) return s;
+        if (status s = check_program(path, options.mode, given); !s.ok()) return s;
     if (!options.engines.empty()) return impl::open_with(path, options);
     open_options of_program = options;
     of_program.engines = engines_of_program();

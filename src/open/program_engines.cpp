@@ -37,15 +37,15 @@ std::vector<engine_ptr> engines_of_program() {
     return found;
 }
 
-status check_program(const std::string& path, std::uint32_t given) {
+status check_program(const std::string& path, hf::mode mode, std::uint32_t given) {
     const std::uint32_t with_sections = bits_with_sections(given);
-    const std::uint32_t used = registry::engines_of_functions();
+    const std::uint32_t used = registry::engines_that_run(mode);
     if (with_sections == 0 || used == 0 || (with_sections & used) != 0) return {};
     return refusal(
         path, errc::bad_argument,
         fmt::format(
-            "open_options::engines: expected {}, as this program's failure-atomic functions are "
-            "built, found {}: leave it empty, which means the build's; or build them for {} "
+            "open_options::engines: expected {}, which this program's failure-atomic functions "
+            "run on here, found {}: leave it empty, which means the build's; or build them for {} "
             "(holdfast_instrument(target ENGINE ...), --holdfast-engine=...); where a crash has "
             "left a section of {}, give both",
             engine_names(used), engine_names(with_sections), engine_names(with_sections),

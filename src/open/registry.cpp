@@ -64,6 +64,7 @@ std::mutex& txfuncs_lock() {
     return lock;
 }
 constinit std::array<std::atomic<int>, 16> functions_of{}; // by the number of their engine's bit
+constinit std::atomic<int> functions_for_two{};            // engines: counted for both
 
 void note_only_pool() noexcept {
     const pool::impl* const only = only_pool();
@@ -207,10 +208,24 @@ std::uint32_t engines_of_functions() noexcept {
     return bits;
 }
 
+std::uint32_t engines_that_run(hf::mode mode) noexcept {
+    std::uint32_t bits = engines_of_functions();
+    if (mode == hf::mode::process) return bits;
+    const int chosen = functions_for_two.load(std::memory_order_acquire);
+#define HF_ENGINE_ROW(name, bit, sections, verb, build, logs)
+#define HF_ENGINE_CHOICE(name, in_order, elsewhere)                                                \
+    if (functions_of[std::countr_zero(std::uint32_t{engine_##in_order})] == chosen)                \
+        bits &= ~engine_##in_order;
+#include HF_ENGINE_TABLE
+#undef HF_ENGINE_ROW
+    return bits;
+}
+
 void count_function(std::uint32_t engines, int change) noexcept {
     HF_ASSERT(engines >> functions_of.size() == 0);
     for (std::uint32_t left = engines; left != 0; left &= left - 1)
         functions_of[static_cast<std::size_t>(std::countr_zero(left))] += change;
+    if (!std::has_single_bit(engines) && engines != 0) functions_for_two += change;
 }
 
 namespace {

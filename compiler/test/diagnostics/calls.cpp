@@ -32,7 +32,7 @@ struct shape {
     virtual long area() const noexcept = 0;
 };
 HF_TXFUNC void calls_virtual(shape* s, long* p) noexcept {
-    // CHECK-DAG: calls.cpp:[[@LINE+1]]:{{.*}}error: virtual call that is not resolved here: make the class or the function final, name the class (object.type::function()), keep alternatives in a std::variant, or use engine redo; in failure-atomic function 'calls_virtual
+    // CHECK-DAG: calls.cpp:[[@LINE+1]]:{{.*}}error: virtual call that is not resolved here: make the class or the function final, name the class (object.type::function()), keep alternatives in a std::variant, or use engine auto; in failure-atomic function 'calls_virtual
     *p = s->area();
 }
 

@@ -38,7 +38,7 @@ struct named : std::runtime_error {
 
 HF_TXFUNC bool aborts(page* p) noexcept {
     p->stamp = 1;
-    // CLOBBER-DAG: error: hf::abort_section in a section of engine clobber, which cannot take back what it has stored: build it for engine redo; in {{.*}}aborts
+    // CLOBBER-DAG: error: hf::abort_section in a section of engine clobber, which cannot take back what it has stored: build it for engine auto; in {{.*}}aborts
     // UNDO-DAG: error: hf::abort_section in a section of engine undo, which cannot take back
     hf::abort_section();
     return false;
@@ -46,7 +46,7 @@ HF_TXFUNC bool aborts(page* p) noexcept {
 
 HF_TXFUNC void throws(page* p, int which) {
     p->stamp = 1;
-    // UNDO-DAG: taken_back.cpp:[[@LINE+1]]:{{.*}}error: exception handling ('__cxa_throw'){{.*}}or use engine redo
+    // UNDO-DAG: taken_back.cpp:[[@LINE+1]]:{{.*}}error: exception handling ('__cxa_throw'){{.*}}or use engine auto
     if (which == 0) throw code{7};
     if (which == 1) throw named(p->text, 3);
     if (which == 2) throw std::out_of_range("which");
@@ -69,7 +69,7 @@ HF_TXFUNC void catches(page* p, int which) {
 
 HF_TXFUNC void looks_around(page* p) {
     timespec now{};
-    // CLOBBER-DAG: error: nondeterministic call of 'clock_gettime'{{.*}}or use engine redo
+    // CLOBBER-DAG: error: nondeterministic call of 'clock_gettime'{{.*}}or use engine auto
     clock_gettime(CLOCK_REALTIME, &now);
     p->stamp = now.tv_sec + std::time(nullptr) + std::rand() +
                std::chrono::steady_clock::now().time_since_epoch().count();
@@ -79,7 +79,7 @@ HF_TXFUNC void looks_around(page* p) {
 }
 
 HF_TXFUNC void calls_anything(page* p, void (*what)(page*)) {
-    // CLOBBER-DAG: taken_back.cpp:[[@LINE+1]]:{{.*}}error: indirect call{{.*}}or use engine redo
+    // CLOBBER-DAG: taken_back.cpp:[[@LINE+1]]:{{.*}}error: indirect call{{.*}}or use engine auto
     what(p);
 }
 // What no section may run is no error where no section is known to: here it is only called by address.
@@ -99,7 +99,7 @@ HF_TXFUNC void uses_variables(page* p) {
     p->numbers[0] = kept[1];
 }
 HF_TXFUNC bool says_why(page* p, char* end) {
-    // CLOBBER-DAG: taken_back.cpp:[[@LINE+2]]:{{.*}}error: errno, which is volatile: a crash takes it away; return what went wrong, or use engine redo
+    // CLOBBER-DAG: taken_back.cpp:[[@LINE+2]]:{{.*}}error: errno, which is volatile: a crash takes it away; return what went wrong, or use engine auto
     // UNDO-DAG: taken_back.cpp:[[@LINE+1]]:{{.*}}error: errno, which is volatile
     errno = 0;
     p->stamp = std::strtol(p->text, &end, 10);

@@ -144,6 +144,20 @@ TEST_F(tx, NamesTheEngineThatThePoolWasNotOpenedWith) {
             ", and the pool was opened with mod: leave open_options::engines empty");
 }
 
+TEST_F(tx, RefusesToOpenWithoutTheFormThatTheModeRuns) {
+    if (!chooses()) return; // there is one form
+    hf::open_options o;
+    o.layout = "language/1";
+    o.engines = {hf::undo::engine()};
+    EXPECT_TRUE(hf::pool::open(first, o)) << "mode process runs it";
+    o.mode = hf::mode::pmem;
+    const auto refused = hf::pool::open(first, o);
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code(), hf::errc::bad_argument);
+    EXPECT_NE(refused.error().what().find("expected redo, which"), std::string::npos)
+        << refused.error().what();
+}
+
 TEST_F(tx, RefusesAPointerIntoAnotherPool) {
     EXPECT_DEATH(
         {
