@@ -210,7 +210,7 @@ std::uint32_t engines_of_functions() noexcept {
 
 std::uint32_t engines_that_run(hf::mode mode) noexcept {
     std::uint32_t bits = engines_of_functions();
-    if (mode == hf::mode::process) return bits;
+    if (mode != hf::mode::pmem) return bits;
     const int chosen = functions_for_two.load(std::memory_order_acquire);
 #define HF_ENGINE_ROW(name, bit, sections, verb, build, logs)
 #define HF_ENGINE_CHOICE(name, in_order, elsewhere)                                                \
