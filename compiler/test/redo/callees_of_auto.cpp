@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Of a choice of two engines both forms call the same functions by address: what engine redo cannot call, the form
+// Both forms of a function for two engines call the same functions by address: what engine redo cannot call, the form
 // of engine undo does not call either. A section that runs in mode process runs in the others.
 // RUN: %hf_clangxx -O1 -mllvm -holdfast-engine=auto -S -emit-llvm %s -o - | FileCheck %s
 #include <holdfast/txfunc.hpp>
