@@ -294,7 +294,8 @@ void print_info(const std::string& path, const report& r, const space& blocks, b
     fmt::print("state       {}\n", state_of(r));
     fmt::print("opened      {} times, last in {} mode\n", h.generation,
                name(static_cast<hf::mode>(h.mode)));
-    fmt::print("engines     {}\n", h.engines == 0 ? "none" : engine_names(h.engines));
+    if (h.engines != 0) // closed, it needs those of its containers and objects alone
+        fmt::print("engines     {}\n", engine_names(h.engines));
     fmt::print("size        {} bytes, at most {}; the file has {}\n", pool_bytes(h), h.max_bytes,
                r.file_bytes);
     fmt::print("heap        {} extents, chunks of {} bytes\n", h.extent_count, h.chunk_bytes);
