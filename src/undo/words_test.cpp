@@ -12,6 +12,7 @@
 #include <holdfast/alloc.hpp>
 #include <holdfast/author/staged.hpp>
 #include <holdfast/pool.hpp>
+#include <holdfast/redo.hpp>
 #include <holdfast/undo.hpp>
 
 #include <csignal>
@@ -56,6 +57,12 @@ void add_one(root_object* r) {
     hf_undo_commit();
 }
 
+void add_one_by_redo(root_object* r) {
+    hf_redo_begin(&described, &r);
+    *static_cast<std::uint64_t*>(hf_redo_write(&r->count, sizeof r->count)) = r->count + 1;
+    hf_redo_commit();
+}
+
 class Words : public ::testing::Test {
 protected:
     void SetUp() override {
@@ -69,7 +76,7 @@ protected:
         open_options o;
         o.layout = "words/1";
         o.create_bytes = 1_MiB;
-        o.engines = {undo::engine()};
+        o.engines = {undo::engine(), redo::engine()};
         o.salvage = salvage;
         if (roll_back) o.recovery = recovery_policy::roll_back;
         return pool::open(at, o);
@@ -115,6 +122,26 @@ protected:
 
     std::string directory, path;
 };
+
+/// A section that begins like the thread's last one does so only if that was of its engine.
+TEST_F(Words, AreThoseOfTheThreadsLastSectionOnlyIfThatWasOfUndo) {
+    auto p = open(path);
+    ASSERT_TRUE(p) << p.error().what();
+    auto* const r = p->root<root_object>();
+    for (std::uint64_t round = 0; round < 3; ++round) {
+        add_one(r);
+        add_one(r);
+        add_one_by_redo(r);
+    }
+    hf_undo_begin(&described, &r);
+    store(&r->count, std::uint64_t{77});
+    hf_abort_section();
+    hf_undo_commit();
+    EXPECT_EQ(r->count, 9U);
+    add_one_by_redo(r);
+    add_one(r);
+    EXPECT_EQ(r->count, 11U);
+}
 
 TEST_F(Words, AreThoseOfTheSectionsPoolWhicheverOneWasUsedBefore) {
     auto a = open(path);
