@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <base/assert.hpp>
-#include <log/restore.hpp>
 #include <undo/batches.hpp>
 
 #include <algorithm>
@@ -196,20 +195,10 @@ void in_batches::end_covered() {
     persist::ended(lines_, 1);
 }
 
-/// Everything that it has stored is put back, newest first; its blocks go back.
 void in_batches::take_back() {
-    pool_file& file = *in_.pool().file;
     if (covered_) log_.show();
-    if (!log_.is_empty()) {
-        pending_section mine{};
-        lane_damage damage;
-        read_word_log(file, in_.pool().blocks.durable(), in_.marks().lane(), mine, damage);
-        HF_ASSERT(damage.what == nullptr && mine.sound);
-        restore_old_bytes(file, mine, restored::everything);
-    }
+    put_back(in_, log_);
     in_.dirty().forget();
-    in_.blocks().take_back();
-    in_.blocks().give_back_staged([&](block b) { in_.prepared().staged().push_back({b}); });
     if (covered_) {
         lines_.hold(1);
         log_.end();

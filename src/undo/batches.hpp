@@ -26,6 +26,10 @@ namespace hf::undo {
 
 template <class Medium> class undo_protocol;
 
+/// Puts back everything that the section has stored, newest first, and gives back its blocks. The
+/// log stays as it is: the section ends behind that.
+void put_back(section& in, const word_log& log);
+
 template <> class undo_protocol<batched_medium> final : public protocol {
 public:
     static constexpr const engine_row& row = engine_rows::undo;

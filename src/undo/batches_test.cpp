@@ -30,6 +30,7 @@
 #include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
+#include <utility>
 
 namespace {
 
@@ -296,16 +297,18 @@ TEST_F(Batches, TakeNothingBackThatASectionOfAnotherEngineIsFollowedBy) {
 }
 
 TEST_F(Batches, HaveNothingOfASectionThatIsTakenBack) {
-    for (const std::uint64_t wide : {std::uint64_t{4}, std::uint64_t{3000}}) {
+    // At its end, or by an exception (hf_undo_abort).
+    for (const auto& [wide, is_left] :
+         {std::pair{4U, false}, {4U, true}, {3000U, false}, {3000U, true}}) {
         remove();
-        killed([wide](pool& p, words* w) {
+        killed([wide, is_left](pool& p, words* w) {
             section(w, [w] { store(&w->line[0], 1); });
-            section(w, [w, wide] {
-                for (std::uint64_t n = 0; n < wide; ++n) store_in_line(&w->wide[n], n + 1);
-                store(&w->line[0], 2);
-                (void)hf_alloc(1000);
-                hf_abort_section();
-            });
+            hf_undo_begin(&function, &w);
+            for (std::uint64_t n = 0; n < wide; ++n) store_in_line(&w->wide[n], n + 1);
+            store(&w->line[0], 2);
+            (void)hf_alloc(1000);
+            if (!is_left) hf_abort_section();
+            is_left ? hf_undo_abort() : hf_undo_commit();
             EXPECT_EQ(w->line[0], 1U);
             for (const std::uint64_t word : w->wide) ASSERT_EQ(word, 0U);
             section(w, [w] { store(&w->line[1], 3); });

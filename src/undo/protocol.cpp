@@ -134,19 +134,22 @@ void undo_protocol<ordered_medium>::commit() {
     end();
 }
 
-/// Everything that it has stored is put back, newest first; its blocks go back.
-void undo_protocol<ordered_medium>::take_back() {
-    doomed_ = false; // an exception may leave a section that is doomed
-    pool_file& file = *in_.pool().file;
-    if (!log_.is_empty()) {
+void put_back(section& in, const word_log& log) {
+    pool_file& file = *in.pool().file;
+    if (!log.is_empty()) {
         pending_section mine{};
         lane_damage damage;
-        read_word_log(file, in_.pool().blocks.durable(), in_.marks().lane(), mine, damage);
+        read_word_log(file, in.pool().blocks.durable(), in.marks().lane(), mine, damage);
         HF_ASSERT(damage.what == nullptr && mine.sound);
         restore_old_bytes(file, mine, restored::everything);
     }
-    in_.blocks().take_back();
-    in_.blocks().give_back_staged([&](block b) { in_.prepared().staged().push_back({b}); });
+    in.blocks().take_back();
+    in.blocks().give_back_staged([&](block b) { in.prepared().staged().push_back({b}); });
+}
+
+void undo_protocol<ordered_medium>::take_back() {
+    doomed_ = false; // an exception may leave a section that is doomed
+    put_back(in_, log_);
     end();
 }
 
