@@ -23,8 +23,8 @@ enum class LoggedWrites {
   regions,  ///< as steps, but one for writes that can be made again together
 };
 
-/// An engine, or a choice of two. Of a choice: both their bits, and what the form
-/// has that buffers.
+/// An engine, or a choice of two. A choice has the bits of both, and logs what its
+/// form that buffers logs.
 struct EngineInfo {
   llvm::StringRef Name;
   unsigned Bit; ///< in durable formats; 0: it has the runtime of another row
@@ -32,8 +32,8 @@ struct EngineInfo {
   /// Whether exceptions and hf::abort_section may end a section as if it had
   /// never begun. Such a section does not run again after a crash.
   bool TakesBack;
-  /// Of a choice: the forms of its functions for media that keep order, and for
-  /// others. Else null.
+  /// A choice has the forms of its functions for media that keep order, or
+  /// sections whole, and for others; an engine has null.
   const EngineInfo *InOrder = nullptr;
   const EngineInfo *Elsewhere = nullptr;
 

@@ -4,11 +4,11 @@
 //
 // 1. It packs its arguments into a block on the stack.
 // 2. It calls hf_NAME_begin(descriptor, block), then the body, then
-//    hf_NAME_commit() if begin opened a section rather than joined one. Where
-//    a section can be taken back, an exception that leaves the body leaves the section
-//    that it opened by hf_NAME_abort(), and a commit may throw out of functions
-//    whose source lets exceptions out (hf_NAME_commit_or_throw). Where there are
-//    two forms of the body, begin says which runs.
+//    hf_NAME_commit() if begin opened a section rather than joined one. If an
+//    exception leaves a body that can be taken back, hf_NAME_abort() ends the
+//    section that was opened. A commit may throw out of functions whose source
+//    lets exceptions out (hf_NAME_commit_or_throw). Where there are two forms of
+//    the body, begin says which runs.
 // 3. The descriptor names the function, its version and the layout of the
 //    block, and holds a thunk that unpacks a recorded block and calls the body.
 //
