@@ -62,8 +62,8 @@ template <class Visit> bool for_each_store(const record_view& r, Visit&& visit) 
     return true;
 }
 
-/// Whether the fence was passed that stands between the log and the first store in place: the log
-/// is complete, and so is the memory that shares that fence.
+/// Whether the section passed the fence between its log and its first store in place: then the log
+/// and the memory that shares that fence are complete.
 bool is_complete(const pool_file& file, const pending_section& section) {
     if (!section.has_all_new_bytes()) return false;
     for (const record_view& r : section.records) {

@@ -4,15 +4,15 @@
 // what waits for it.
 //
 // In a medium that keeps order the section waits for its stores, and its mark is stored. In any
-// other
-// (1) of the section's own memory, and of bytes filled in before, the log has sums, which say
-//     whether the fence was passed that all of them share. Where there is more memory than sums are
-//     worth, or bytes with a sum are about to change, that memory has a fence of its own.
-// (2) The log stands for the section's stores (section/commit_marks.hpp, 3): its lane's next log is
-//     durable under the fence that they are flushed for, by the next section, and until that next
-//     log is written over, recovery replays this one before it. Other threads know of these lines
-//     and blocks; a section that has stored to more than left_stores has room for waits for its
-//     stores itself.
+// other:
+// (1) The log has sums of the section's own memory, and of bytes filled in before. They say whether
+//     the fence was passed that all of these share. That memory has a fence of its own if there is
+//     more of it than sums are worth, or if bytes with a sum are about to change.
+// (2) The log stands for the section's stores (section/commit_marks.hpp, 3). The next section of
+//     the lane flushes them, and one fence makes them and the next log durable. Until that next log
+//     is written over, recovery replays this one before it. Other threads know these lines and
+//     blocks. A section that has stored to more than left_stores has room for waits for its stores
+//     itself.
 #pragma once
 
 #include <redo/deferred_section.hpp>

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Engine redo, two threads: one changes what the other's section has left, whose mark is due, and
-// goes on until nothing but that section's log would tell of it. That log must not be replayed
-// then.
+// Engine redo, two threads. One changes what the other's section has left, whose mark is due, and
+// goes on until only that section's log still knows of it. That log must not be replayed then.
 #include "redo_sections.hpp"
 
 #include <holdfast/clobber.hpp>

@@ -41,7 +41,7 @@ class many_stores final : public redo_program {
 class moved final : public redo_program {
     unsigned operations(unsigned) const override {
         return 5;
-    } // of the last two logs nothing tells of it
+    } // the last two logs say nothing of it
     void run(hf::pool& p, unsigned, unsigned i) override {
         root* const r = p.root<root>();
         section([&] {

@@ -110,7 +110,7 @@ void change(std::mt19937_64& random, std::byte* area, std::vector<std::byte>& mo
     }
     const std::size_t many = 1 + below(area_bytes), at = below(area_bytes - many + 1);
     ASSERT_EQ(std::memcmp(hf_redo_read(area + at, many), model.data() + at, many), 0);
-    // Of several reads each stays what it was.
+    // Each of several reads stays valid beside the others.
     const void* reads[HF_REDO_READS];
     for (std::size_t i = 0; i < HF_REDO_READS; ++i) reads[i] = hf_redo_read(area + i * 7, 30);
     for (std::size_t i = 0; i < HF_REDO_READS; ++i)
@@ -415,7 +415,7 @@ TEST_P(Redo, AnotherThreadsSectionWaitsTwiceMoreOnlyWhereItGoesOnFromThisOnes) {
         EXPECT_EQ(points(r->area + 4, 8), 1U); // that mark is durable
     }).join();
     EXPECT_EQ(points(r->area, 8), 1U); // a thread that has left has no mark due
-    std::uint64_t* own[6];             // more than others are told of one by one
+    std::uint64_t* own[6];             // more than left_stores names one by one
     section([&] {
         for (std::uint64_t*& each : own) each = static_cast<std::uint64_t*>(hf_alloc(64));
     });
@@ -804,7 +804,7 @@ TEST_P(Redo, ASectionWhoseLogFindsNoRoomHasNotHappened) {
         section([&] { hf_redo_fill(r->area, 2, 1); }); // the log's reserve is there again
         section([&] { hf_redo_fill(target, 6, 64 << 10); });
         EXPECT_EQ(target[0], std::byte{6});
-        section([&] { // nobody is told who has asked for it
+        section([&] { // no error: the section asked for the abort
             hf_abort_section();
             hf_redo_fill(target, 7, large);
         });

@@ -62,7 +62,8 @@ public:
         const std::size_t i = offset / line_bytes % recent_count;
         return recent_offsets_[i] == offset ? recent_[i] : look_up(offset);
     }
-    /// Made empty when there is none. It stays where it is until clear(). Throws std::bad_alloc.
+    /// The line at 'offset', made empty if it is new. It stays where it is until clear(). Throws
+    /// std::bad_alloc.
     buffered_line at(std::uint64_t offset) {
         HF_ASSERT_SLOW(offset % line_bytes == 0);
         const std::size_t i = offset / line_bytes % recent_count;
