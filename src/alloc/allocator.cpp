@@ -20,7 +20,7 @@ struct slab_state {
     std::size_t listed_at;            // place in slab_list::partial; unlisted: not there
     std::vector<std::uint64_t> taken; // one bit a slot
 
-    /// Whether 'free' counts the clear bits, and no bit is set that is no slot's.
+    /// Whether 'free' counts the clear bits, and every set bit belongs to a slot.
     bool valid() const noexcept {
         std::uint64_t used = 0;
         for (const std::uint64_t word : taken) used += static_cast<unsigned>(std::popcount(word));

@@ -10,19 +10,19 @@
 //     that is allocated, reserved, retired or cached by a thread. It is made from the durable bits
 //     before the first slot of the chunk changes hands, so no slot is handed out twice.
 // (2) Opening costs nothing: a cursor walks the chunk entries as room is needed, and a chunk's bits
-//     are read when the chunk is first used. Work per refill is bounded, but for the walk to the
+//     are read when the chunk is first used. Work per refill is bounded, except for the walk to the
 //     first free chunk after an opening (about 50 ns a chunk).
 // (3) Lock order: slab class, then chunks.
-// (5) Free chunks may be without space on the disk: given back by trim(), in this open or before.
-//     They are in 'holes_', or have one for all that is known, and get their space before they are
-//     handed out.
 // (4) Memory can run out anywhere. Then a free block may stay out of circulation until the pool is
-//     opened again; none is ever handed out twice. Giving back never fails.
-// (6) In a full pool a thread keeps no free blocks at hand, and a class no free chunk. So the
-//     blocks that are freed for one of another size become whole chunks, and runs of chunks,
-//     whichever thread frees them. A pool is full when a thread found no chunks; and when it is
-//     opened as long as it may be, until a thread has found some. It stays full until it grows, or
-//     a quarter of it is free: one run that was found says nothing of the next.
+//     opened again, and no block is handed out twice. Giving back never fails.
+// (5) Free chunks may be without space on the disk: trim() gave it back, in this open or before.
+//     Such chunks are in 'holes_', or nobody has looked yet. They get space before they are handed
+//     out.
+// (6) In a full pool a thread keeps no free blocks at hand, and a class no free chunk. So blocks
+//     that are freed for one of another size become whole chunks and runs of chunks, whichever
+//     thread frees them. A pool is full when a thread has found no chunks. A pool that is opened at
+//     its longest is full until a thread has found some. It stays full until it grows or a quarter
+//     of it is free: one run that was found does not promise the next.
 #pragma once
 
 #include <alloc/heap.hpp>
@@ -107,8 +107,8 @@ public:
     /// Gives back everything a thread keeps at hand.
     void release_all(thread_cache& cache) noexcept;
 
-    /// The allocated block that starts at 'offset'; bytes 0 when there is none. Loads its chunk's
-    /// volatile state, so that the block can be retracted safely afterwards (1).
+    /// The allocated block that starts at 'offset'; bytes 0 if no block starts there. Loads its
+    /// chunk's volatile state, so that the block can be retracted safely afterwards (1).
     [[gnu::always_inline]] block find(std::uint64_t offset) {
         const heap_extent* const e = heap_.find_extent(offset);
         if (e == nullptr) [[unlikely]]
@@ -232,8 +232,8 @@ private:
     std::uint64_t holes_known_ = 0;        // chunks in holes_
     std::map<std::uint64_t, std::uint64_t> large_; // large blocks out of circulation whatever their
                                                    // bit says: offset -> bytes
-    // Large blocks that were allocated when the first claim was made, in address order: a log may
-    // name bytes inside of one. No bit of theirs tells.
+    // Large blocks that were allocated when the first claim was made, in address order. A log may
+    // name bytes inside of one, and a bit stands for its start alone.
     std::vector<block> allocated_large_;
     bool looked_for_large_ = false;
     std::vector<std::vector<std::uint64_t>> unexamined_; // by class: slab chunks, bits not read yet

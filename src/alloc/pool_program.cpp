@@ -35,7 +35,7 @@ class root_made final : public counted_blocks {
         if (hf::account(p).blocks == 0) return s.add(0);
         const root* r = p.root<root>();
         for (const std::uint64_t* slot : r->slots) s.expect(slot == nullptr, "the root is zero");
-        s.add(0); // made or not: nobody can tell, it reads as zeros
+        s.add(0); // made or not, it reads as zeros
     }
 };
 

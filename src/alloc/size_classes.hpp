@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Block sizes of a heap with a given chunk size: every multiple of 16 up to a 64th of the chunk,
-// then the largest sizes of which 63, 62 … 2 fit a chunk. Rounding wastes at most 1/16 of a block
+// then the largest sizes that fit a chunk 63, 62 … 2 times. Rounding wastes at most 1/16 of a block
 // up to a quarter of a chunk's 16th, and never more than a third.
 #pragma once
 

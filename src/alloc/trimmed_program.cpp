@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Sections that free whole chunks, whose space is given back at any moment by their own thread or
-// another one: what a section that is rolled back, replayed or completed needs is never in a hole.
-// Of each engine, with marks and stores that wait for the next section.
+// Sections of each engine free whole chunks, and their own thread or another one gives back that
+// space at any moment. A section that is rolled back, replayed or completed never finds a hole in
+// what it needs. Marks and stores wait for the next section here, too.
 #include <check/pool_program.hpp>
 #include <check/take_over.hpp>
 #include <redo/redo_sections.hpp>

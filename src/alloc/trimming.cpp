@@ -2,9 +2,9 @@
 //
 // Disk space of free chunks, given back and taken again.  (5) of allocator.hpp, docs/internals/allocator.md
 //
-// Nothing about it is stored, but a bit that says so of the pool (feature_holes). What is free is
-// durably so before it is in a free run, so that what a hole reads as is nobody's; and whoever
-// opens a file with holes takes all of its free chunks for such.
+// The pool stores one bit about it: there may be holes (feature_holes). A chunk is durably free
+// before it is in a free run, so no block lies in a hole. An open of a pool with that bit takes
+// every free chunk for a hole.
 #include <alloc/allocator.hpp>
 #include <base/assert.hpp>
 #include <base/line.hpp>
@@ -61,13 +61,13 @@ std::uint64_t allocator::holes_among(std::uint64_t offset, std::uint64_t chunks)
     return bytes / chunk_bytes;
 }
 
-/// Makes 'chunks' free neighbours before 'end' some that have space, a few more if that is easy.
-/// False: there are none, or the disk has refused, and says why. Requires: chunks_ held.
+/// Gives space to 'chunks' free neighbours before 'end', and to a few more if that is easy. False:
+/// no such chunks were found, or the disk has refused, and 'why' says so. Requires: chunks_ held.
 bool allocator::fill_holes(std::uint64_t chunks, std::uint64_t end, status& why) {
     HF_ASSERT_SLOW(held_here(chunks_));
     const std::uint64_t chunk_bytes = heap_.chunk_bytes();
-    // What the disk had no room for it is not asked for again, once for each of thousands of holes:
-    // a file system takes a while to say no, and all who need chunks wait.
+    // The disk is not asked again for a size that it had no room for: a file system takes a while
+    // to refuse each of thousands of holes, and every thread that needs chunks waits.
     std::uint64_t refused = ~std::uint64_t{0};
     for (auto hole = holes_.begin(); hole != holes_.end(); ++hole) {
         // With what is free around it, holes and others: the first that has room is taken at its
@@ -112,7 +112,7 @@ result<std::uint64_t> allocator::trim() {
     }
 }
 
-/// Gives back the first piece at 'from' or behind it, which moves on. 0: there is none.
+/// Gives back the first piece at 'from' or behind it, which moves on. 0: no piece was left.
 result<std::uint64_t> allocator::trim_next(std::uint64_t& from) {
     std::scoped_lock held{chunks_};
     while (scan_more()) {}
