@@ -204,7 +204,7 @@ protected:
     }
     void TearDown() override { ::unlink(path_.c_str()); }
 
-    /// Leaves lane 1 as a thread leaves it, but for one bit: of a half, or of the witness.
+    /// Leaves lane 1 as a thread leaves it, then turns one bit: in a half, or in the witness.
     void damage_one_bit(bool of_half, bool killed) {
         ::unlink(path_.c_str());
         std::uint64_t place = 0;

@@ -326,7 +326,7 @@ bool read_lane(pool_file& file, const heap& blocks, std::uint32_t lane, pending_
     const auto offset_of = [&](const void* at) {
         return static_cast<std::uint64_t>(static_cast<const std::byte*>(at) - file.base());
     };
-    lane_damage lost; // a begin record that is none
+    lane_damage lost; // a begin record that cannot be read
     lane_position at{};
     std::uint64_t last = 0; // epoch of the newest begin record, pending or not
     lane_position firsts[2]{};

@@ -12,26 +12,26 @@
 // (2) A record's check covers its words, its payload and the check before it. The first mismatch
 //     ends the log: no length is stored, and records of earlier sections never pass for this one's.
 // (3) Of the two sections in a lane the newer one is pending if and only if its begin record is
-//     valid and its epoch is above the header's 'committed'. A begin record therefore also says
-//     that the section before it is committed; and that one's log stays whole until then, because
-//     it is in the other half.
-// (4) In the process domain a lane is written in order, a word at a time, and whatever happens to
-//     the process leaves a prefix of that. Where the next record will be stands the end mark of the
-//     chain, until the record's check, stored last, takes its place; 'witness' is stored before
-//     'committed'. What is neither is damage, and not the end of a log. Elsewhere a power failure
-//     leaves any part of what was not fenced, and (2) is all that can be said.
-// (5) Kept records are for rolling back alone, and of use only while the caches are whole. They are
-//     stored through the cache, in program order, on lines of their own, and never written back;
-//     after a failure of the machine recovery reads none. Each is chained to the one before it and
-//     to the last of the other records, and counts those: so the two can be put in order.
-// (6) Of a block that changes hands outside of sections no log knows. A killed process may have
-//     stored the allocator's bit for it, and not flushed it: 'at_once', stored before that and
-//     flushed by chance only, says which block it is. The next open writes the bit back.
-// (7) A section that logs every store may have left them to the next fence of its lane
-//     (commit_marks.hpp, 3). Whether they are durable the sum of them tells: the next section's
-//     begin record has it, with the check in which that section's log ends, or it has been written
-//     over and no sum is needed. So does 'returned', stored when the section has ended and flushed
-//     by chance only: of a killed process.
+//     valid and its epoch is above the header's 'committed'. So a begin record also says that the
+//     section before it is committed. That section's log is in the other half, and stays whole
+//     until then.
+// (4) In the process domain a lane is written in order, a word at a time, so a process that dies
+//     leaves a prefix. The end mark of the chain stands where the next record will be, until the
+//     record's check, stored last, takes its place. 'witness' is stored before 'committed'. A
+//     record that is neither valid nor the end mark is damage, and not the end of a log. Elsewhere
+//     a power failure leaves any part of what was not fenced, and (2) alone decides.
+// (5) Kept records serve rolling back alone, and only while the caches are whole. They are stored
+//     through the cache, in program order, on lines of their own, and never written back: after a
+//     failure of the machine recovery reads none of them. Each is chained to the kept record before
+//     it and to the last of the other records, and counts the latter. So recovery can order both.
+// (6) No log names a block that changes hands outside of sections. A killed process may have stored
+//     the allocator's bit for it without flushing the bit. 'at_once' names that block. It is stored
+//     before the bit, and flushed by chance only. The next open writes the bit back.
+// (7) A section that logs every store may have left its stores to the next fence of its lane
+//     (commit_marks.hpp, 3). Their sum says whether they are durable. The next section's begin
+//     record has that sum, and the check in which the section's log ends. When that log has been
+//     written over, no sum is needed. After a kill, 'returned' has the sum: it is stored when the
+//     section has ended, and flushed by chance only.
 #pragma once
 
 #include <alloc/heap.hpp>
@@ -115,7 +115,7 @@ struct record_head {
 };
 static_assert(sizeof(record_head) == 24 && std::is_trivially_copyable_v<record_head>);
 
-/// Of a kept record, behind its payload: its check, stored last, is its last word.
+/// The head of a kept record, behind its payload. The check is stored last.
 struct kept_head {
     std::uint64_t bytes; // [records before it, modulo 2^16:16][bytes of the payload:48]
     std::uint64_t what;
@@ -199,8 +199,8 @@ struct deferred_store {
 };
 static_assert(sizeof(deferred_store) == 8);
 
-/// The head of what a new_bytes record holds of granules behind each other that are to be stored
-/// whole: their bytes follow.
+/// The head of a run in a new_bytes record: neighbouring granules that the replay stores whole.
+/// Their bytes follow.
 struct deferred_run {
     deferred_store first; // without a mask
     std::uint64_t granules;
@@ -310,8 +310,8 @@ public:
         at_ = at;
         at_.limit = std::max(limit_below(at.kept), at.next + sizeof(record_head));
     }
-    /// Requires: fits(payload_bytes), but for a segment record. 'payload' may be null when there is
-    /// none.
+    /// Requires: fits(payload_bytes), except for a segment record. 'payload' may be null when it
+    /// has no bytes.
     void append(record_kind kind, std::uint64_t offset, std::uint64_t bytes, const void* payload,
                 std::uint64_t payload_bytes) noexcept {
         HF_ASSERT_SLOW(fits(payload_bytes));
@@ -375,7 +375,7 @@ struct record_view {
     const std::byte* payload;
 };
 
-/// A section that a crash cut short, as its lane tells it. Every number is bounded.
+/// A section that a crash cut short, as read from its lane. Every number is bounded.
 struct pending_section {
     std::uint32_t lane;
     begin_payload begin;
@@ -391,7 +391,7 @@ struct pending_section {
     // that has returned, and may have to be rolled back.
     std::unique_ptr<pending_section> earlier;
 
-    /// Of a section whose stores are deferred: whether its log has come to their end.
+    /// Whether the log of a section with deferred stores holds all of them.
     bool has_all_new_bytes() const noexcept {
         return std::ranges::any_of(records, [](const record_view& r) {
             return r.kind == record_kind::new_bytes && r.offset == 1;

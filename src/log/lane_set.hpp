@@ -26,9 +26,9 @@ struct alignas(line_bytes) lane_state {
     alignas(line_bytes) std::atomic<std::uint64_t> mark_due{0};
     std::atomic<std::uint64_t> settled{0}; // the mark that was last flushed for its owner
     std::atomic<std::uint64_t> durable{0}; // and the one that was waited for
-    // Of the sections whose logs may be read, by the epoch's parity, as their halves.
+    // What the two sections have left whose logs may be read, by the epoch's parity, as the halves.
     left_stores left[2];
-    // The sum of the older one may be asked for as well (commit_marks.hpp, 3). Once set it stays.
+    // The older section may need its sum as well (commit_marks.hpp, 3). Once set it stays.
     std::atomic<bool> older_sums{false};
     // Lines that sections of the lane have stored to lazily (hf::lazy). Null: none so far.
     std::unique_ptr<flush_set> lazy_lines;
@@ -76,21 +76,21 @@ public:
     void settle_all() noexcept {
         for_each_due([this](std::uint32_t l) { settle(l); });
     }
-    /// The same for every lane whose log may stand for stores, but for this one.
+    /// The same for every other lane whose log may stand for stores.
     void settle_deferring(std::uint32_t but) noexcept {
         for (std::uint32_t l = 0; l < deferring(); ++l)
             if (l != but) settle(l);
     }
-    /// The same for each of them of which a replay would change, or look at, something from 'first'
-    /// to 'end'.
+    /// The same for each of those lanes whose replay would change or read something from 'first' to
+    /// 'end'.
     void settle_under(std::uintptr_t first, std::uintptr_t end, std::uint32_t but) noexcept {
         for (std::uint32_t l = 0; l < deferring(); ++l)
             if (l != but && is_due(l) &&
                 (states_[l].left[0].touches(first, end) || states_[l].left[1].touches(first, end)))
                 settle(l);
     }
-    /// The same before that memory changes outside of sections. What a section would read that ran
-    /// again nobody knows: its mark is settled wherever that memory is.
+    /// The same before that memory changes outside of sections. A section that runs again may read
+    /// anything, so its mark is settled wherever the memory lies.
     void settle_before_store(std::uintptr_t first, std::uintptr_t end) noexcept {
         if (const std::uint32_t its = leaves_out.load(std::memory_order_acquire); its != no_lane)
             settle(its);

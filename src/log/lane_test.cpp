@@ -317,7 +317,7 @@ TEST(LeftStores, TellOfEveryLineAndEveryPieceOfOwnMemory) {
     EXPECT_FALSE(left.touches(at(0), at(5000)));
 }
 
-/// However far apart the pieces are, and however long, they are told in no time: at every commit.
+/// Each commit notes its pieces in no time, however far apart and however long they are.
 TEST(LeftStores, MemoryFarApart) {
     left_stores left;
     const auto at = [](std::uintptr_t i) { return (i + 1) << 40; };

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What a replay of a section's log would change or look at, while the log stands for the section
-// (commit_marks.hpp, 3): for other threads. The lane's owner writes it, when it has the place of an
-// older section's, whose log has been written over, durably: who reads parts of both misses nothing
-// that counts.
+// What a replay of a section's log would change or look at, for other threads to read,
+// while the log stands for the section (commit_marks.hpp, 3). The lane's owner writes it, in the
+// place of an older section whose log has been written over durably. So a reader that gets parts of
+// both misses nothing that counts.
 #pragma once
 
 #include <alloc/heap.hpp>
@@ -45,7 +45,7 @@ public:
     /// between them.
     void add_own(std::uintptr_t first, std::uintptr_t end) noexcept {
         HF_ASSERT_SLOW(first < end);
-        // Of the piece alone: what lies between pieces may be as long as the pool.
+        // The filter has the piece alone: the gap between pieces may be as long as the pool.
         std::uint64_t filter[2] = {get(filter_[0]), get(filter_[1])};
         note_all(filter, first, end);
         for (std::size_t i = 0; i < 2; ++i) set(filter_[i], filter[i]);
