@@ -26,7 +26,7 @@ all_counters& all() {
     return *kept;
 }
 
-/// As others' threads write it: a relaxed load, which sanitizers are told of.
+/// Other threads write 'more' meanwhile: these are relaxed loads, declared to sanitizers.
 __attribute__((no_sanitize("thread"))) void add(counters& sum, const counters& more) noexcept {
     std::uint64_t to[words], from[words];
     std::memcpy(to, &sum, sizeof sum);

@@ -1,23 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What stands for the persistence domain where no memory does: a log that takes lines (mode power).
-// To a pool's code it is the ADR domain: a line that was flushed and then fenced is in the log,
-// what was not may be lost.
+// In mode power a log of lines stands for the persistence domain. To a pool's code it is the ADR
+// domain: a line that was flushed and then fenced is in the log, and any other may be lost.
 //
-// (1) A fence puts the noted lines, as they are at the fence or later, behind all that earlier
-//     fences of any thread have put there. So what each batch of the log ends with is a state that
-//     a failure of the machine may leave in the ADR domain: that of the moment when its last line
-//     was taken.
-// (2) Order needs no more than (1). What is promised to somebody outside, who may act on it, is
-//     promised once the log up to there is on the disk: wait().
-// (3) A section may announce that it runs (begin_section). No line is taken until it has ended: its
+// (1) A fence appends the noted lines, as they are at the fence or later, behind all lines of
+//     earlier fences of any thread. So the end of each batch is a state that a failure of the
+//     machine may leave in the ADR domain: the state when the batch's last line was taken.
+// (2) Order needs no more than (1). A promise to the world outside also needs the log up to there
+//     on the disk: wait().
+// (3) A section may announce that it runs (begin_section). No line is taken until it has ended. Its
 //     lines come together, in one batch, and no batch has a part of it. Such a section needs no log
 //     on the disk.
-// (4) It may cease to run before its end, with its log: the lines of that come together (cover),
-//     and from there on it changes its log only while it holds the lines. Whatever is taken of it
-//     then, recovery rolls back.
-// (5) Nobody waits for anything while it holds the lines. A section that runs waits for nobody that
-//     waits for its end: neither for a promise, nor for room.
+// (4) Such a section may fall back to its log before its end: the lines of the log come together
+//     (cover). From there on it changes its log only while it holds the lines. Recovery rolls back
+//     whatever lines of the section are taken then.
+// (5) No thread waits for anything while it holds the lines. A section that runs waits for no
+//     thread that waits for its end: neither for a promise, nor for room.
 #pragma once
 
 #include <base/line.hpp>
