@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The blocks that a section has taken, or freed. Of a few, each is looked at; of many, tables tell
-// which bytes are theirs: a section may take millions, and asks at each of its stores.
+// The blocks that a section has taken, or freed. A search looks at each of a few blocks. For many,
+// tables say which bytes are theirs: a section may take millions, and asks at each of its stores.
 #pragma once
 
 #include <alloc/heap.hpp>
@@ -73,7 +73,7 @@ public:
     block_set(const block_set&) = delete;
     block_set& operator=(const block_set&) = delete;
 
-    /// What can fail of the next add(), but for large blocks. Throws std::bad_alloc.
+    /// Does what can fail in the next add(), except for large blocks. Throws std::bad_alloc.
     void make_room() {
         if (count_ >= room_) [[unlikely]]
             make_more_room();
@@ -202,7 +202,7 @@ private:
         return place == nullptr || *place == 0 ? count_ : *place - 1;
     }
 
-    /// Whether the tables tell of every block that it is in the set, and where.
+    /// Whether the tables have every block of the set, and its place.
     bool valid() const noexcept {
         if (indexed() ? many_.size() != count_ || all_ != many_.data() : all_ != few_) return false;
         for (std::size_t i = 0; indexed() && i < count_; ++i) {

@@ -4,21 +4,21 @@
 // it. A section has happened when its epoch is in its lane's header.
 //
 // (1) A freed block is handed out again only when the section's commit mark is durable.
-// (2) The mark may be left out while no other thread has begun sections, by an engine whose section
-//     can be recovered though it has happened: by running it again, with the same result. The next
-//     begin record stands for the mark. A section of another thread makes such a mark durable
-//     before its own begin record can be. So of two sections pending together neither has seen
-//     anything of the other: a section has all its locks when it begins and keeps them until it has
-//     committed, and if they lock the same, the later one began when the other's mark was durable.
+// (2) The mark may be left out while no other thread has begun sections. The engine must be able to
+//     recover a section that has happened: it runs again, with the same result. The next begin
+//     record stands for the mark. A section of another thread makes such a mark durable before its
+//     own begin record can be. So two sections that are pending together have seen nothing of each
+//     other. A section has all its locks when it begins and keeps them until it has committed, so
+//     of two that take the same lock the later began when the other's mark was durable.
 // (3) A section that leaves its mark out may leave its stores to the lane's next fence, too: its
 //     log says what they are, or whether they are there. Until that log is written over recovery
 //     may replay the section, or roll it back, so what it freed is handed out one section later.
-//     What is left to the next log of an engine is left to no other's.
-// (4) No two lanes' logs may be replayed that change the same: a section that is about to change
+//     A section leaves its stores only to the next log of its own engine.
+// (4) No two lanes' logs may be replayed that change the same. A section that is about to change
 //     what a log of another lane stands for (left_stores.hpp) makes that one's mark durable first,
-//     before it has a log itself. They know of lines, blocks taken and blocks freed; of the
-//     allocator's words each changes bits of its own. A section that stores as it goes settles all
-//     such marks when it begins. Settling a mark fences the stores first.
+//     before it has a log itself. Lanes know each other's lines, blocks taken and blocks freed. In
+//     the allocator's words each changes bits of its own. A section that stores as it goes settles
+//     all such marks when it begins. Settling a mark fences the stores first.
 // (5) A log may have the sum of the memory around a lock. The lock changes when the section's mark
 //     is settled, and not before: else what was committed would not be believed.
 // (6) A lane's epochs only grow, over every recovery and every open: a begin record that a failure

@@ -156,7 +156,7 @@ protected:
         pool p = open_at(own);
         return fault(p) == nullptr && p.root<list>()->count == 21;
     }
-    /// Whether a child that does this is killed, and is told why.
+    /// Whether a child that does this is killed, with a line that says why.
     bool dies(const std::function<void()>& body) {
         const std::string said = directory + "/said." + std::to_string(::getpid());
         const pid_t child = ::fork();
@@ -253,7 +253,7 @@ TEST_P(Forked, InItsOwnSectionTheChildIsRefusedAllOfIt) {
         push_body(l, 2);
         const std::function<void()> calls[] = {
             [&] {
-                // It faults in an atomic store, of which ThreadSanitizer would make a deadlock.
+                // It faults in an atomic store, where ThreadSanitizer would make a deadlock.
                 if (under_thread_sanitizer) const_cast<volatile list*>(l)->count = 9;
                 else with->commit();
             },

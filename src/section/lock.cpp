@@ -29,8 +29,8 @@ std::uint64_t free_word(const pool::impl* pool) noexcept {
 }
 std::uint64_t free_word(const void* lock) noexcept { return free_word(registry::pool_of(lock)); }
 
-/// The same for a lock that is about to be taken, or let go. It may lie in memory of which a log
-/// has the sum.
+/// The same for a lock that is about to be taken, or let go. A log may have the sum of the memory
+/// around it.
 std::uint64_t free_word_to_change(const void* lock, bool taken) noexcept {
     pool::impl* const pool = registry::pool_of(lock);
     if (pool != nullptr) pool->lanes.settle_sums_of(lock, taken);

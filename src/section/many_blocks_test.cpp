@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // One section that takes very many blocks, as a bulk load does, gives some up again and frees very
-// many: it ends, and so does its re-execution. (Each used to look at all blocks before it: hours.)
+// many. The section ends, and its re-execution ends. (Each block used to look at all before it,
+// which took hours.)
 #include <holdfast/abi/holdfast_abi.h>
 #include <holdfast/alloc.hpp>
 #include <holdfast/author/blocks.hpp>

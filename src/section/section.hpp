@@ -229,9 +229,9 @@ struct resumed_section {
     const engine_row* engine = nullptr;
     const char* function = nullptr;
 };
-/// Says which is open on this thread.
-/// No other engine's can be a part of it: that one would have happened, and be made again by
-/// whoever resumes. Set by the engine that has such sections; null: there is none.
+/// Returns the one that is open on this thread. No section of another engine may be part of it:
+/// that one would have happened already when the resumed section makes it again. The engine that
+/// has such sections sets the pointer; else it is null.
 extern constinit std::atomic<resumed_section (*)() noexcept> resumes_here;
 
 /// The section on this thread has ended: its caller may be promised what it has made durable.

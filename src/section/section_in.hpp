@@ -41,8 +41,8 @@ public:
     }
     /// The old bytes are in the log, durable, when it returns; also notes the store.
     void log_old_bytes(const void* address, std::uint64_t bytes);
-    /// The old bytes are in the log, and durable before the section's next store in place: one of
-    /// these bytes, each of which the section will store to. Notes nothing.
+    /// The old bytes are in the log, and durable before the section's next store in place. The
+    /// section will store to each of these bytes, and to one of them next. Notes nothing.
     void log_ahead(const void* address, std::uint64_t bytes);
     /// A store comes, and nothing has to be done before it.
     void will_store(const void* address, std::uint64_t bytes);

@@ -195,7 +195,7 @@ struct parts {
     }
 };
 
-/// Two blocks, one of which the section gives up again before it takes the other.
+/// Two blocks. The section gives up the first before it takes the second.
 struct take_two {
     slot* in;
     std::uint64_t value;
@@ -437,8 +437,8 @@ public:
     }
 };
 
-/// A block is staged during a section that does not adopt it, then given back, and its memory goes
-/// to whoever comes next.
+/// A block is staged during a section that does not adopt it, then given back. The next caller gets
+/// its memory.
 template <bool Clobber> class given_back final : public section_program {
     unsigned operations(unsigned) const override { return 3; }
     void run(hf::pool& p, unsigned, unsigned i) override {
@@ -451,8 +451,8 @@ template <bool Clobber> class given_back final : public section_program {
     }
 };
 
-/// What the memory of a block given back is reused for outside sections. Blocks that the program
-/// itself may lose are named, whoever has them.
+/// The memory of a block that was given back is reused outside sections. Blocks that the program
+/// itself may lose are named, in every thread's hands.
 class given_back_at_once : public section_program {
 public:
     unsigned operations(unsigned) const override { return 2; }

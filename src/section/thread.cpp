@@ -158,7 +158,7 @@ section& section_for(const engine_row& engine, const hf_txfunc& function, const 
 }
 
 /// No log names the block: its chunk's entry is durable before its bit, or a failure could leave a
-/// bit that is no block.
+/// bit without a block.
 std::unique_lock<std::mutex> section::at_once(block b) {
     HF_ASSERT_SLOW(current_section == nullptr);
     HF_ASSERT_SLOW(pool_->blocks.durable().well_formed(b));
