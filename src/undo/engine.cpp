@@ -22,7 +22,7 @@
 namespace hf::undo {
 namespace {
 
-/// Calls 'visit(offset, bytes)' for what the section stored to, as its log tells.
+/// Calls 'visit(offset, bytes)' for each place in the log that the section stored to.
 template <class Visit> void for_each_stored(const pending_section& section, Visit&& visit) {
     for (const record_view& r : section.records)
         if (r.kind == record_kind::old_bytes || (r.kind == record_kind::alloc && r.offset != 0))
@@ -38,7 +38,7 @@ std::uint64_t sum_now(const pool_file& file, const pending_section& section) {
     return all.sum();
 }
 
-/// Makes a section durable that has stored all that it was to. Idempotent.
+/// Makes a section durable that has made all its stores. Idempotent.
 void complete(pool::impl& pool, const pending_section& section) {
     pool_file& file = *pool.file;
     const medium pm = file.medium();
@@ -85,8 +85,8 @@ protected:
         pool_file& file = *pool.file;
         lane_header* const header = lane_at(file, pending.lane);
         const pending_section* const earlier = pending.earlier.get();
-        // What it has returned for is there, and so is all before it. 0: no section of the lane has
-        // ever left its stores to the next, and none is summed.
+        // The last section that returned is there, with all before it. 0: no section of the lane
+        // has ever left its stores to the next one, so the lane has no sum.
         const bool returned = header->returned != 0 && header->returned == sum_now(file, pending);
         bool earlier_returned = returned;
         if (!returned) restore_old_bytes(file, pending, restored::everything);

@@ -93,7 +93,7 @@ class left_replaced final : public left {
     }
 };
 
-/// One ordering point a section: nothing but the next one's tells whether it was passed.
+/// One ordering point a section: only the next section's record says whether it was passed.
 class left_counted final : public left {
     unsigned operations(unsigned) const override { return 5; }
     void run(hf::pool& p, unsigned, unsigned i) override {
