@@ -103,7 +103,7 @@ def scene(address, wrap):
 def compare(what, ours, theirs, wrap=None):
     with concurrent.futures.ThreadPoolExecutor() as pool:  # each scene waits for seconds
         mine, other = pool.map(lambda address: scene(address, wrap or (lambda plain: plain)), (ours, theirs))
-    if wrap:  # memcached has read from who has said nothing, or not yet, as the bytes of the handshake arrived
+    if wrap:  # memcached may have read from a client that has said nothing yet: bytes of the handshake
         other = [tuple(b"read" if one[0] == "fresh" and part == b"new_cmd" else part for part in one) for one in other]
     # The path of a Unix socket differs.
     mine, other = (sorted(tuple(re.sub(rb"^unix:/\S+$", b"unix:PATH", part) if isinstance(part, bytes) else part for part in one) for one in told)

@@ -118,7 +118,7 @@ def beside_writers(folder):
         check(len(named) == len(set(named)), "none twice")
         check({b"stay%d" % i for i in range(count)} <= set(named), "every one that stayed")
         print(f"{len(named)} lines beside a writer")
-        with server.connect() as client:  # who hangs up in the middle leaves nothing behind
+        with server.connect() as client:  # a client that hangs up in the middle leaves nothing behind
             client.sendall(ASKED[0] * 20)
             client.recv(100)
         check(talk(server.address, b"mn\r\n", False) == b"MN\r\n", "serves on")

@@ -2,7 +2,7 @@
 """Goal: a full pool is as useful after a restart as before it, and without evictions (-M) all that is dead makes room.
 
 Method: a server filled beyond its limit with items of one size; then stopped, killed or neither; then items of other
-sizes, each of which memcached stores. With -M: filled until it refuses, everything expired, flushed or deleted, then
+sizes, which memcached all stores. With -M: filled until it refuses, everything expired, flushed or deleted, then
 filled again. eviction_soak.py does the same by chance.
 
 usage: full_pool_test.py PROGRAM [living | expired | flushed | deleted]: one part, or all

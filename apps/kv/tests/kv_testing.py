@@ -44,14 +44,14 @@ class Server:
 
     def __init__(self, program, pool, *options, unix=None, listens="127.0.0.1", crash_at=None, environment=None):
         where = ["-s", unix] if unix else ["-p", "-1", "-l", listens]
-        mode = os.environ.get("KV_TEST_MODE")  # of a test that is to be run in another one
+        mode = os.environ.get("KV_TEST_MODE")  # runs a test in another mode
         if mode and "--mode" not in options:
             where += ["--mode", mode]
         through_tls = not unix and os.environ.get("KV_TEST_TLS")  # of a test that knows nothing of it
         if through_tls:
             where += ["-Z", "-o", "ssl_chain_cert={},ssl_key={}".format(*_certificate())]
         self.process = subprocess.Popen(
-            [program, "--pool", pool, "-u", "root", *where, *options],  # -u: for whoever is root
+            [program, "--pool", pool, "-u", "root", *where, *options],  # -u: lets root run the test
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
             env={**os.environ, **({"HOLDFAST_CRASH_AT": crash_at} if crash_at else {}), **(environment or {})})
         self.ready_line = self.process.stdout.readline()

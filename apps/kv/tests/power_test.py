@@ -292,7 +292,7 @@ def clients_in_the_middle(program, disk, folder):
         value = b"x" * 500_000
         check(asks.ask(b"set large 0 0 %d\r\n%s\r\n" % (len(value), value)) == b"STORED", "a large item")
         slow = Connection(server)
-        slow.socket.sendall(b"get large\r\n" * 40)  # 20 MB, of which it reads nothing
+        slow.socket.sendall(b"get large\r\n" * 40)  # 20 MB, and it reads none of them
         begin, rounds = time.monotonic(), 20
         for n in range(rounds):
             check(asks.ask(b"set k 0 0 2\r\n%02d\r\n" % n) == b"STORED", "stored beside a client that does not read")

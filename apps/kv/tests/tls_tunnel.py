@@ -71,7 +71,7 @@ class _Connection:
     def _said(self):
         try:
             return self.client.recv(1 << 16)
-        except OSError:  # reset: nobody is left who reads, and the server has to hear of it, whether it says more or not
+        except OSError:  # reset: no client reads any more, and the server has to notice, whether it says more or not
             self.server.shutdown(socket.SHUT_RDWR)
             raise
 
