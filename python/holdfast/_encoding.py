@@ -112,7 +112,7 @@ def _encoded(value, depth, hashable):
             return bytes((DICT,)) + _varint(len(value)) + _in_order(value, depth + 1)
         items = b"".join([_encoded(each, depth + 1, hashable) for each in value])
         return bytes((TUPLE if kind is tuple else LIST,)) + _varint(len(value)) + items
-    numpy = sys.modules.get("numpy")  # who has an array has imported it
+    numpy = sys.modules.get("numpy")  # a program with an array has imported it
     if numpy is not None and kind is numpy.ndarray and not hashable:
         return _of_array(value)
     what = "a key or an element of a set" if hashable else "a value"

@@ -33,7 +33,7 @@ from ._encoding import decode, encode
 from ._error import Error
 
 _FORMAT = 2          # of the map that an object is; 1 had no digests of what callers called
-_GROUPS = 1024       # places, of which half are used before the attributes are stored
+_GROUPS = 1024       # places; half of them are used before the attributes are stored
 _CALLS_MAX = 4096    # deferred in one group; the next one commits it
 _CALLERS_MAX = 65_536
 _COMMITTING = "it is in the middle of a commit"
@@ -358,7 +358,7 @@ def _make(self, method, call):
         _making.of = before
     if operation:
         if len(self._callers) >= _CALLERS_MAX and operation[0] not in self._callers:
-            self._callers.pop(next(iter(self._callers)))  # whoever has not called for longest
+            self._callers.pop(next(iter(self._callers)))  # the caller whose last call is oldest
         self._callers.pop(operation[0], None)
         self._callers[operation[0]] = (operation[1], *((kept, None) if raised is None else (b"", _said(raised))), _digest(call))
     return result, raised
@@ -386,7 +386,7 @@ def _load(self, attributes):
     with self._inside():
         for name, value in attributes.items():
             self.__setattr__(name, value)
-        for name in _attributes(self):  # behind that: a thread that only looks finds what is to stay at any time
+        for name in _attributes(self):  # last: a thread that only looks finds each attribute that stays at any time
             if name not in attributes:
                 object.__delattr__(self, name)
 

@@ -439,7 +439,7 @@ class ObjectTest(Pooled):
                 c.add(1)
                 c.checkpoint()
                 c.add(2)
-                if "version" not in changed:  # of which no call could be made
+                if "version" not in changed:  # else no call of it could be made
                     c.sync()
             go_on = self.writer(path, begin, lambda _: (c.sync(), c.add(4), c.take(3)), lambda _: c.add(5), lambda _: c.checkpoint())
             go_on()

@@ -130,7 +130,7 @@ class Encoding(unittest.TestCase):
             try:
                 value = random_value(source)
                 encoding = _encoding.encode(value)
-            except ValueError as error:  # two keys of a dict that are no number
+            except ValueError as error:  # two keys of a dict are NaN
                 self.assertIn("nan", str(error))
                 continue
             again = _encoding.decode(encoding)
