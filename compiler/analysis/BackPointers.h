@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Back pointers (SLPMT IV-B, pattern 2, its narrow case): a store 'child->parent = p' says again what a store of
-// 'child' to a word of 'p' says. Who walks the structure from its root finds the parent, so that the program may
-// call the store lazy.
+// Back pointers (SLPMT IV-B, pattern 2, its narrow case). A store 'child->parent = p' repeats what a store of 'child'
+// to a word of 'p' says. A walk from the structure's root finds the parent again, so the program may call the store
+// lazy.
 //
-// This is a suggestion and no proof: what recovery can walk, and whether a later section takes the link away, no
-// function shows. The crash checker judges what is done with it.
+// This is a suggestion, not a proof. One function does not show what recovery can walk, or whether a later section
+// removes the link. The crash checker judges a program that follows the suggestion.
 #ifndef HOLDFAST_COMPILER_BACKPOINTERS_H
 #define HOLDFAST_COMPILER_BACKPOINTERS_H
 

@@ -2,15 +2,15 @@
 //
 // What goes through the buffer:
 //
-// 1. Every write that may reach PM, unless it is to fresh memory: nothing leads
-//    there until the commit, so that it can be written in place.
-// 2. Every read that may be of PM, unless it is of fresh memory, and that may
-//    come after a write of (1). In a section's own function that is a question
-//    of its control flow, calls of functions that write counting as writes; in a
-//    helper everything comes after a write.
+// 1. Every write that may reach PM, except those to fresh memory. No pointer
+//    leads there before the commit, so the section writes it in place.
+// 2. Every read that may be of PM and may come after a write of (1), except
+//    those of fresh memory. In a section's own function, control flow decides
+//    what comes after a write, and a call of a function that writes is a write.
+//    In a helper every read comes after a write.
 //
-// A read that is left out sees the memory itself, which holds what the section
-// has found there: no write of (1) changes it before the commit.
+// Any other read sees the memory itself. It holds what the section found there,
+// because no write of (1) changes it before the commit.
 #include "analysis/BufferedAccesses.h"
 #include "analysis/BufferedCalls.h"
 #include "analysis/Calls.h"

@@ -11,12 +11,12 @@
 
 namespace holdfast {
 
-/// Of functions that take memory that is not the pool's, or give it back; empty
-/// for others. Of a language's operator it has the name that a program uses, which
-/// says nothing of parameters.
+/// Returns why a section may not call 'Name' when that function takes or gives
+/// back memory outside of the pool; empty for other functions. A language's
+/// operator appears under the name that programs use, without parameters.
 std::string whyVolatileMemory(llvm::StringRef Name);
 
-/// Of functions whose body is not visible.
+/// Returns why a section may not call 'Name', whose body is not visible.
 std::string whyHidden(llvm::StringRef Name);
 
 } // namespace holdfast

@@ -43,7 +43,7 @@ static bool findReads(CallBase &Call, const FreshFunctions &Fresh,
     Value *Address = Call.getArgOperand(A);
     if (!readsThrough(Call, A))
       continue;
-    // What is passed by value it reads in a copy, of which nothing is known here.
+    // The function reads an argument by value in a copy, which we do not know.
     if (!Address->getType()->isPointerTy() || Call.isByValArgument(A) ||
         mayLeadElsewhere(Address, Where))
       return false;

@@ -4,13 +4,12 @@
 //
 // 1. Inline assembly passes when it is empty and has no output but what went in
 //    (a compiler barrier), else it is forbidden.
-// 2. What an indirect call would do when re-executed nobody can tell: it is for
-//    sections that are never, where what it reaches is looked up when it is made.
+// 2. An indirect call may reach another function when it is re-executed. So only
+//    sections that are never re-executed make it: they look up what it reaches.
 // 3. The runtime's own functions, functions promised pure and a short list of C
-//    and C++ library functions pass by name. Of library functions that write
-//    where nobody could log before, or whose result depends on the locale, the
-//    runtime has versions of its own (RuntimeVersions), which are called
-//    instead.
+//    and C++ library functions pass by name. Some library functions write where
+//    we cannot log before them, or depend on the locale. Sections call the
+//    runtime's own versions of these (RuntimeVersions).
 // 4. A visible body is cloned and instrumented.
 // 5. Exceptions, clocks and random numbers are for sections that are never
 //    re-executed and can be taken back.
@@ -76,7 +75,7 @@ struct RuntimeVersion {
 
 } // namespace
 
-/// The functions of which the runtime has its own versions (c_library.cpp).
+/// The functions that the runtime has its own versions of (c_library.cpp).
 static const std::vector<RuntimeVersion> &runtimeVersions() {
   static const std::vector<RuntimeVersion> Table = [] {
     std::vector<RuntimeVersion> T;

@@ -135,7 +135,7 @@ public:
     SmallVector<LoggedWrite, 16> Result;
     for (const Write &W : Found.Writes) {
       if (isSelected(W))
-        continue; // the call that says so has noted it
+        continue; // noted by the call that selects it
       Verdict Why = judge(W);
       bool Log = Why == Verdict::Logged;
       Count.Logged += Log;

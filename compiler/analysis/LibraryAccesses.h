@@ -19,7 +19,7 @@ struct LibraryCall {
   bool ReadsStrings; ///< which end with their terminating zero, or at Length
 };
 
-/// Null when 'Call' is to something else, or to a body of its own.
+/// Null when 'Call' calls another function, or one with a visible body.
 const LibraryCall *findLibraryCall(const llvm::CallBase &Call,
                                    const llvm::TargetLibraryInfo &Library);
 

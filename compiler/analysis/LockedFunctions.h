@@ -9,10 +9,10 @@
 
 namespace holdfast {
 
-/// Returns the functions of the module that take a lock of the pool, by its own
-/// calls or by those of the standard library (std::unique_lock, std::scoped_lock
-/// ...), and are not marked. Those of the library are none of them: who calls
-/// them is.
+/// Returns the unmarked functions of the module that take a lock of the pool: by
+/// Holdfast's own calls or by those of the standard library (std::unique_lock,
+/// std::scoped_lock ...). A function of the library is not in the result, but its
+/// caller is.
 ///
 /// Requires: nothing is inlined yet.
 llvm::SmallVector<llvm::Function *, 8> findLockedFunctions(llvm::Module &M);

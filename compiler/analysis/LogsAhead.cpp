@@ -5,28 +5,28 @@
 // ordering point it shares:
 //
 // 1. Writes in place, in the order of control flow, are leaders.
-// 2. A logged write follows a leader if, whenever the leader is executed, the
-//    write is, too, with nothing between them but accesses of memory,
-//    arithmetic, and calls of visible functions that come back for certain and
-//    store at most to their arguments' memory; and if its address can be computed before the leader, by the
-//    same instructions: loads among them must not see a store between the two.
-// 3. Entries of one base that touch become one.
-//    (Before that, LoopRanges.cpp has made one of a loop's entries.)
-// 4. A write keeps its own call, which finds its bytes logged, unless the
-//    leader dominates it and its address depends on no load: then a note will
-//    do.
+// 2. A logged write follows a leader under two conditions:
+//    - Whenever the leader is executed, the write is, too. Between them stand
+//      only accesses of memory, arithmetic, and calls of visible functions that
+//      certainly return and store at most to their arguments' memory.
+//    - The same instructions can compute its address before the leader: no load
+//      among them sees a store between the two.
+// 3. Entries of one base that touch become one. (LoopRanges.cpp has made a loop's
+//    entries one before that.)
+// 4. A write keeps its own call, which finds its bytes logged. A note replaces
+//    the call if the leader dominates the write and its address depends on no
+//    load.
 //
-// Why this is sound: an entry that is made too early holds older bytes, which is
-// what recovery wants of it: it puts back the section's first. What an entry
-// must not hold is a byte that the section does not store to, which may be
-// another section's by the time it is put back: hence "whenever" in 2. Locks are
-// not taken inside sections. Memory is neither given out nor back between a leader
-// and what follows it: of the runtime only what logs and notes is called there,
-// which is in order with entries made before.
+// Why this is sound: an entry that is made too early holds older bytes. Recovery
+// wants these, because it puts back the section's first. An entry must not hold
+// a byte that the section does not store to: another section may have stored it
+// before recovery puts it back. Hence "whenever" in 2. A section takes no locks.
+// No memory is given out or back between a leader and its followers, because the
+// only calls of the runtime there log and note, in order with earlier entries.
 //
-// Types may tell that a load sees no store before it: a program that stores an
-// object and reads one of another type there is undefined. (They never tell
-// that a store overwrites nothing read before it: ClobberWrites.cpp.)
+// Types may show that a load sees no store before it: a program that stores an
+// object and reads one of another type there is undefined. They never show that
+// a store overwrites nothing that was read before it (ClobberWrites.cpp).
 #include "analysis/LogsAhead.h"
 #include "analysis/Calls.h"
 #include "analysis/LoopRanges.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Loops that overwrite a range of bytes, of which one entry of the log has all.
+// Loops that overwrite a range of bytes, which one entry of the log can hold.
 #ifndef HOLDFAST_COMPILER_LOOPRANGES_H
 #define HOLDFAST_COMPILER_LOOPRANGES_H
 
@@ -9,9 +9,9 @@
 namespace holdfast {
 
 /// Adds an entry before each loop of 'F' for the range that its writes together
-/// store to, where that is known to the byte; those writes are noted. The
-/// arithmetic that computes the range is inserted, and a block before the loop
-/// where there is none.
+/// store to, where that range is known to the byte. Those writes are noted only.
+/// Inserts the arithmetic that computes the range, and a block before the loop if
+/// it lacks one.
 void planLoopRanges(llvm::Function &F,
                     llvm::MutableArrayRef<LoggedWrite> Writes,
                     llvm::TargetLibraryInfo &Library,

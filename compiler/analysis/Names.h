@@ -20,7 +20,7 @@ inline constexpr llvm::StringLiteral TxfuncAttr = "holdfast.txfunc";
 inline constexpr llvm::StringLiteral PureAttr = "holdfast.pure";
 inline constexpr llvm::StringLiteral ClosureAttr = "holdfast.closure";
 
-/// Of a txfunc: its source lets exceptions leave it, whatever its body does.
+/// On a txfunc whose source lets exceptions leave it, whatever its body does.
 inline constexpr llvm::StringLiteral MayThrowAttr = "holdfast.may-throw";
 
 /// The function's name in log records, fixed before optimisation: link-time
@@ -33,16 +33,16 @@ inline constexpr llvm::StringLiteral AbortSection = "hf_abort_section";
 /// The runtime's function that makes an entry of the log, whichever the engine.
 inline constexpr llvm::StringLiteral LogAheadName = "hf_log_ahead";
 
-/// The runtime's functions that are told of stores that need no log, and need not
-/// be durable at the commit, either (holdfast/author/selective.hpp).
+/// The runtime's functions for stores that need no log, and for those that need
+/// not be durable at the commit, either (holdfast/author/selective.hpp).
 inline constexpr llvm::StringLiteral LogFreeName = "hf_log_free";
 inline constexpr llvm::StringLiteral LazyName = "hf_lazy";
 
-/// Called where the program tells of a member that recovery finds again
+/// Called where the program names a member that recovery finds again
 /// (holdfast/author/derived.hpp). Nobody defines it (transform/LazyMembers.h).
 inline constexpr llvm::StringLiteral DerivedMemberName = "hf_derived_member";
 
-/// The runtime's function that is told of what the C library overwrites.
+/// The runtime's function that takes what the C library overwrites.
 inline constexpr llvm::StringLiteral LibraryOverwrite = "hf_c_overwrite";
 
 /// Called by every txfunc of an object made for link-time optimisation until

@@ -70,8 +70,8 @@ const GlobalValue *findMutableGlobal(const Constant &Of) {
   return nullptr;
 }
 
-/// Memory that is no part of any file mapping. Exceptions lie in the language's
-/// own, errno in the C library's.
+/// Memory outside of every file mapping. Exceptions lie in the language's own,
+/// errno in the C library's.
 static bool isElsewhere(const Value *Object) {
   if (const auto *Argument = dyn_cast<llvm::Argument>(Object))
     return Argument->hasByValAttr();
@@ -151,9 +151,9 @@ Origin originOf(const Value *Pointer, const FreshFunctions &Fresh,
 
 namespace {
 
-/// Looks for uses that tell an object's address to somebody who could subtract
-/// it from another: a number, a place in memory, a function that keeps it.
-/// Comparing and returning it does not.
+/// Looks for uses that let other code subtract an object's address from another:
+/// as a number, from memory, or in a function that keeps it. A comparison or a
+/// return is no such use.
 class AddressUses : public CaptureTracker {
 public:
   explicit AddressUses(const Place &Where) : Where(Where) {}

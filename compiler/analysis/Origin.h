@@ -68,9 +68,9 @@ bool mayBePM(const llvm::Value *Address);
 /// initialised when the program starts, or differ in the next build.
 bool neverChanges(const llvm::GlobalVariable &Global);
 
-/// The global variable, not constant and no tool's, that 'Of' names or leads
-/// to: directly, by an alias, or through the pointers in constants. Null if
-/// there is none.
+/// Returns the global variable that 'Of' names or leads to: directly, by an
+/// alias, or through the pointers in constants. Constants and variables of tools
+/// do not count. Null without one.
 const llvm::GlobalValue *findMutableGlobal(const llvm::Constant &Of);
 
 /// Adds to 'Fresh' those of 'Functions' that return fresh memory on every path.

@@ -205,8 +205,8 @@ private:
 
   /// (3)
   void findWritten() {
-    // Where it is set, no path from the entry has written it: nothing is to be
-    // forgotten there.
+    // A bit that is set says that no path from the entry has written the value:
+    // nothing there must be forgotten.
     BlockBits Found;
     for (const BasicBlock &Block : F)
       Found[&Block].resize(Values.size(), &Block != &F.getEntryBlock());

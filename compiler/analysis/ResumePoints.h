@@ -22,10 +22,10 @@ struct ResumePoint {
 struct ResumeNeeds {
   /// Registers whose bytes the function needs behind the point.
   llvm::SmallVector<llvm::Value *, 8> Saved;
-  /// Of these the ones that are to be written before it.
+  /// Those of Saved that must be written before the point.
   llvm::SmallVector<llvm::Value *, 8> Written;
-  /// Registers that are read behind it: Saved, or computed again of these, or
-  /// wanted for the result alone, if nobody wants it any more.
+  /// Registers that are read behind the point: those of Saved, those computed
+  /// again from them, and those that only a result needs which nobody reads.
   llvm::SmallVector<llvm::Value *, 8> Live;
 };
 

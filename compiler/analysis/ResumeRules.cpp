@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A section that resumes is one function with one frame, but for what recurses in
-// it or is large, and runs again from its last step on:
+// A section that resumes is one function with one frame, and runs again from its
+// last step on. Helpers that recurse or are large have frames of their own.
 //
-// 1. What it calls is put into it, or has a frame: neither takes variable arguments.
+// 1. A function that it calls is inlined or has a frame: neither takes variable
+//    arguments.
 // 2. Its locals have places of a fixed size.
-// 3. It calls no function of the library that changes what it has read: run
-//    again, that would find its own results.
-// 4. It adopts no block that was staged before: whether it has been adopted is
-//    not part of a step.
+// 3. It calls no library function that changes what that function has read: run
+//    again, the function would find its own results.
+// 4. It adopts no block that was staged before: a step does not hold whether the
+//    block has been adopted.
 #include "analysis/ResumeRules.h"
 #include "analysis/Calls.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What a section cannot do that is to go on where a crash has stopped it.
+// What a section cannot do if it goes on where a crash has stopped it.
 #ifndef HOLDFAST_COMPILER_RESUMERULES_H
 #define HOLDFAST_COMPILER_RESUMERULES_H
 

@@ -18,11 +18,11 @@
 // 5. hf_vlog_preserve comes before the first store that may reach PM, also
 //    across calls: the record must be complete before the section has changed
 //    anything.
-// 6. Where writes are buffered, no function of the library meets PM of which
-//    nobody can tell how much it reads or writes (BufferedAccesses.cpp).
-// 7. Where sections go on behind their last step, they may take and release
-//    locks, load and store words atomically (other threads may read while they
-//    store), and do nothing that does not fit into a frame (ResumeRules.cpp).
+// 6. Where writes are buffered, a library function meets PM only if we know how
+//    much it reads and writes (BufferedAccesses.cpp).
+// 7. Sections that go on behind their last step may take and release locks, and
+//    load and store words atomically (other threads may read while they store).
+//    All that they do fits into a frame (ResumeRules.cpp).
 #include "analysis/SectionRules.h"
 #include "analysis/BufferedAccesses.h"
 #include "analysis/Calls.h"
@@ -302,7 +302,7 @@ private:
            Call.getDebugLoc());
   }
 
-  /// Whoever catches an exception destroys it by code that is no section's.
+  /// A handler destroys the exception by code outside of sections.
   void checkThrown(const CallBase &Call) {
     const Function *Callee = calledFunction(Call);
     if (!Callee || Callee->getName() != "__cxa_throw")

@@ -10,8 +10,8 @@
 namespace holdfast {
 
 /// Reports every violation through the module's context, as errors at their
-/// source lines, but for functions that no section may ever call: those keep
-/// what is wrong with them. Returns whether it reported none.
+/// source lines. Functions that no section may ever call are not reported: they
+/// keep their reason. Returns whether nothing was reported.
 bool checkSections(const Sections &All);
 
 /// Returns why 'F' cannot be a section's own function; null when it can.

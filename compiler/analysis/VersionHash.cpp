@@ -10,10 +10,10 @@
 //    follows later. Another function is its name. A constant global is its
 //    contents, since the names of string literals depend on the rest of the
 //    module.
-// 4. Metadata, attributes and names of values and types do not enter, but for
-//    the attributes that say how floating-point arithmetic becomes
-//    instructions: the same IR rounds otherwise on a target with fused
-//    multiply-add. They enter for functions that have such arithmetic.
+// 4. Metadata, attributes and names of values and types do not enter. One kind
+//    of attribute does, for functions with floating-point arithmetic: it says how
+//    that becomes instructions. The same IR rounds otherwise on a target with
+//    fused multiply-add.
 #include "analysis/VersionHash.h"
 #include "analysis/Calls.h"
 
