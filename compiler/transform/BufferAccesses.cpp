@@ -4,17 +4,17 @@
 //
 // 1. A store asks where to store. One that is wider than the buffer's grains, or
 //    may lie in two of them, puts its bytes there from a local variable.
-// 2. A load asks where to read, directly before it: what it is told holds until
-//    the next store. Those of at most 16 bytes do so if the filter says that
-//    something of them may be in the buffer. The function loads once where the
-//    filter is. What is said of an address (alignment, aliases, invariance) is
-//    not said of that place.
-// 3. Copies and fills are calls of the runtime; where only the source may be PM,
-//    they stay and read from the place that holds it.
-// 4. Aggregates that a call copies for its callee are copied before the call,
-//    those that it returns in memory are put there after it.
-// 5. Stores to fresh memory stay, and are noted when everything is rewritten, so
-//    that no call of the runtime comes between them and their note.
+// 2. A load asks where to read, directly before it: the answer holds until the
+//    next store. A load of at most 16 bytes asks only if the filter says that the
+//    buffer may hold some of them. The function loads the filter's address once.
+//    What the IR says of an address (alignment, aliases, invariance) does not
+//    hold for the place in the buffer.
+// 3. Copies and fills become calls of the runtime. Where only the source may be
+//    PM, they stay and read from the place that holds it.
+// 4. An aggregate that a call copies for its callee is copied before the call.
+//    One that a call returns in memory is copied to the buffer after it.
+// 5. Stores to fresh memory stay. They are noted when everything is rewritten, so
+//    no call of the runtime comes between a store and its note.
 //
 // Sections have no atomic and no volatile accesses (SectionRules.cpp), and
 // masked ones were expanded (CloneSections.cpp).
@@ -145,8 +145,8 @@ private:
       bufferLibraryCall(*Plain, Found, Engine);
   }
 
-  /// The library writes where it is told to, and not to the buffer: the runtime
-  /// looks that it is no pool.
+  /// The library writes to its argument, not to the buffer: the runtime checks
+  /// that no pool lies there.
   void expectVolatile(CallBase &Call) {
     BufferBuilder Builder(Engine, Call, Call);
     FunctionCallee Overwrite = Call.getModule()->getOrInsertFunction(

@@ -2,14 +2,15 @@
 //
 // Library functions and a section's write buffer:
 //
-// 1. One that reads is given the place that holds the bytes. How many they are
-//    is found out first, since looking for the end of one string could take the
-//    place of another. A pointer that it returns into that place becomes one
-//    into what was searched.
-// 2. A relative of memcpy or strcpy that writes what is buffered becomes calls
-//    of the runtime, and so does strcat. Fortified ones check how much room there is, as before.
-// 3. A result that goes through a pointer goes by way of a local variable, and so
-//    does the end of a number, which then points into the text as in (1).
+// 1. A function that reads gets the place that holds the bytes. Their number is
+//    computed first, because the search for the end of one string could take the
+//    place of another. A pointer that the function returns into that place
+//    becomes a pointer into the original.
+// 2. strcat and the relatives of memcpy and strcpy become calls of the runtime
+//    where they write what is buffered. Fortified ones still check the room.
+// 3. A result that goes through a pointer goes by way of a local variable. The
+//    same holds for the end of a number, which then points into the text as in
+//    (1).
 #include "transform/BufferLibraryCalls.h"
 #include "analysis/BufferedCalls.h"
 #include "analysis/Calls.h"

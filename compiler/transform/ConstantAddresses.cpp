@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// 1. A pointer in a register is what it is. In memory that may be a frame's, and in a
-//    number, an address in the program is its distance from where that begins,
-//    plus a mark that no address has. What is no such address is there as it
-//    is: whoever decodes need not know which it was.
-// 2. So pointers are encoded where they are stored and where numbers are made of
-//    them, and decoded where they are loaded and made of numbers. Bytes and
-//    numbers are copied as they are, equal ones stay equal, and alignment stays.
-// 3. What is reached from an entry's arguments is the pool. No such address is stored
-//    there (VolatileAddresses.cpp), so nothing is decoded.
-// 4. Constants hold their addresses as they are. A copy of one is encoded in its new
-//    place; what may be a copy of one, and nobody knows where its addresses are,
-//    is refused.
+// 1. In a register a pointer is plain. In memory that may be a frame's, and in a
+//    number, an address in the program is encoded: its distance from the program's
+//    start, plus a mark that no address has. Every other value is plain, so code
+//    that decodes need not know which of the two it reads.
+// 2. So pointers are encoded where they are stored or become numbers, and decoded
+//    where they are loaded or made from numbers. Bytes and numbers are copied as
+//    they are. Equal values stay equal, and alignment stays.
+// 3. Memory that is reached from an entry's arguments is the pool. No address in
+//    the program is stored there (VolatileAddresses.cpp), so nothing is decoded.
+// 4. Constants hold plain addresses. A copy of a constant is encoded in its new
+//    place. A possible copy whose addresses lie at unknown places is refused.
 #include "transform/ConstantAddresses.h"
 #include "analysis/Calls.h"
 #include "analysis/ConstantTables.h"
@@ -228,7 +227,7 @@ bool ConstantAddresses::leadsToPool(const Value *Address) const {
   return holdfast::leadsToPool(Address, IsEntry);
 }
 
-/// An entry's result is its caller's, who decodes nothing.
+/// An entry's result goes to its caller, which decodes nothing.
 bool ConstantAddresses::mayBeFrame(const Value *Address) const {
   return !leadsToPool(Address) && !(IsEntry && isOfResult(Address));
 }

@@ -27,8 +27,8 @@ using Addresses = llvm::SetVector<llvm::Constant *>;
 /// constants among them name: its frame may hold their addresses.
 void addNamedAddresses(const llvm::Function &F, Addresses &To);
 
-/// Whether the pointer, of a function of a section, may be the address of a constant
-/// that was kept: in a variable, or by who calls.
+/// Whether the pointer, in a function of a section, may be a constant's address that
+/// was kept: in a variable or by the caller.
 bool mayBeKept(const llvm::Value &Pointer, bool IsEntry);
 
 /// Turns numbers that are made of constants' addresses into instructions.

@@ -1,33 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Between two steps a section may be run again from the first of them. So it may
-// write there only what nothing has read since that step:
+// Between two steps a section may run again from the first of them. So it writes
+// there only what nothing has read since that step:
 //
-// 1. Every write that may reach the pool is a step, and so is every allocation,
-//    free, lock and unlock. The step holds what it does: nothing is read again.
-// 2. A write that fits into no step (a vector, words that may lie in two lines, a
-//    copy of a constant, which lies elsewhere in the next process) gets a point before
-//    it, and is made right behind that, from the frame. A copy from where an address
-//    leads that was kept has both: what it finds there may be the pool or a constant.
+// 1. Every write that may reach the pool is a step. Every allocation, free, lock
+//    and unlock is one, too. A step holds its operands: nothing is read again.
+// 2. Some writes fit into no step: a vector, words that may lie in two lines, a
+//    copy of a constant (which lies elsewhere in the next process). Such a write
+//    gets a point before it, and is made right behind the point, from the frame. A
+//    copy from a kept address has a step and a point: it may read the pool or a
+//    constant.
 // 3. Locals that stay in memory lie in the frame. A write to one is a step only
-//    if a read of it may come before, without a step between them; a copy out of it
-//    counts as a read behind its step as well, where recovery makes it again.
-// 4. The section begins where all paths to steps still are one, and ends on every
-//    path from there: reading before it is no part of it. What it preserves it
-//    has read by then. A function without a mark has its sections where it holds locks:
-//    its first lock begins one, its last unlock ends it, and outside of them the
-//    runtime does what a step says and logs nothing.
-//    With regions (iDO's), a write to the pool is one of 3: made in place, and a step
-//    only if it may change what the section has read since its last step. What lies
-//    between two steps can be run again as it was: it reads what it did.
-// 5. What another thread may change at any time is asked once: an atomic load, and
-//    whether a lock was free, have a point behind them. Else a run of what
-//    comes behind could take another way than the one before it, which has written
-//    to the frame.
-// 6. A function that keeps its frame is called behind a point: while it runs, this one
-//    goes on there, and calls it again. The call reads whatever it may, and its callee's
-//    last step comes before what is behind it. It has no section of its own, and everything of
-//    it is inside.
+//    if a read of it may come before, without a step between them. A copy out of a
+//    local counts as a read behind its step as well, where recovery makes it again.
+// 4. The section begins where all paths to steps are still one, and ends on every
+//    path from there. Reads before that are outside of it, and what it preserves
+//    has been read by then. A function without a mark has its sections where it
+//    holds locks: its first lock begins one, its last unlock ends it. Outside of
+//    them the runtime does what a step says and logs nothing.
+//    With regions (iDO's), a write to the pool is one of 3: made in place, and a
+//    step only if it may change what the section has read since its last step. The
+//    code between two steps can run again, because it reads what it read before.
+// 5. What another thread may change at any time is asked once: a point stands
+//    behind an atomic load and behind the answer whether a lock was free. Else the
+//    code behind it could take another path in its second run, after the first run
+//    has written to the frame.
+// 6. A function that keeps its frame is called behind a point. While it runs, its
+//    caller resumes at that point and calls it again. The call counts as a read of
+//    all that the callee may read, and the callee's last step precedes what follows
+//    the call. The callee has no section of its own: all of it is inside.
 #include "transform/CutSteps.h"
 #include "analysis/Accesses.h"
 #include "analysis/Calls.h"
@@ -173,7 +174,7 @@ private:
            !isa<GlobalVariable>(getUnderlyingObject(Address));
   }
 
-  /// Of one instruction, which others need not see at once.
+  /// Whether the write is one instruction that other threads need not see at once.
   static bool isPlainWrite(const Instruction &I) {
     return isa<MemIntrinsic>(I) || (isa<StoreInst>(I) && !I.isAtomic());
   }
@@ -209,7 +210,7 @@ private:
     return Call && callStep(*Call) != Step::Point;
   }
 
-  /// Point: it is none.
+  /// Returns the kind of step that a call is, or Point for other calls.
   static Step::Kind callStep(const CallBase &Call) {
     const Function *Callee = calledFunction(Call);
     switch (classifyCall(Call).Kind) {

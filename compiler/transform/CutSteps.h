@@ -51,7 +51,7 @@ Steps cutSteps(
         Report);
 
 /// The address that a store, copy, fill or call with a result in memory writes to,
-/// and how many bytes; null if it is none.
+/// and how many bytes; null for other instructions.
 llvm::Value *writtenAddress(llvm::Instruction &I);
 llvm::Value *writtenBytes(llvm::Instruction &I);
 

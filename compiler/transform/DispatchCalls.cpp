@@ -2,16 +2,16 @@
 //
 // Dispatching:
 //
-// 1. Each module tells the runtime, when it is loaded, of every function whose
-//    address is taken in it and whose body it sees: the address, and the
-//    instance of it for sections, or why there is none; and takes that back when
-//    it is unloaded.
+// 1. When a module is loaded, it registers every function whose address it takes
+//    and whose body it sees. An entry has the address and the function's instance
+//    for sections, or the reason why it lacks one. An unloaded module removes its
+//    entries.
 // 2. Where a section calls an address, it asks the runtime for the instance and
-//    calls that. A function that no module has told of ends the process; the
+//    calls that. A function that no module has registered ends the process; the
 //    section has changed nothing by then.
 //
-// The table is given to the runtime by a weak symbol: a program without such
-// calls has no need of it, nor of the runtime's part.
+// The runtime gets the table by a weak symbol: a program without such calls links
+// neither the table nor that part of the runtime.
 #include "transform/DispatchCalls.h"
 #include "analysis/Calls.h"
 #include "analysis/SectionRules.h"
@@ -40,8 +40,8 @@ static bool isLanguages(const CallBase &Call) {
   return Callee && Callee->getName().starts_with("__cxa_");
 }
 
-/// Whether some use tells the address to anybody: not the callee of a call, the
-/// lists of the compiler's own, or a function's personality.
+/// Whether some use gives the address away. The callee of a call, the compiler's
+/// own lists and a function's personality do not.
 static bool tellsAddress(const Value &V) {
   return any_of(V.uses(), [](const Use &U) {
     const User *By = U.getUser();
@@ -57,8 +57,8 @@ static bool tellsAddress(const Value &V) {
 
 SmallVector<Function *, 8> findCallees(Module &M) {
   SmallVector<Function *, 8> Found;
-  // There inline functions of which the link keeps this body become local ones, and
-  // stay in their groups, of which it discards none any more.
+  // At a link an inline function whose body is kept becomes local and stays in its
+  // group, which the linker no longer discards.
   const bool Links = isForLinkTimeOptimisation(M);
   for (Function &F : M) {
     // A local symbol of a group that the linker discards cannot be named.

@@ -16,7 +16,7 @@ namespace holdfast {
 /// Where everything lies in the frame.
 struct FrameLayout {
   llvm::MapVector<llvm::AllocaInst *, uint64_t> Locals;
-  /// Of doubled registers: in a snapshot.
+  /// Places of doubled registers in a snapshot.
   llvm::MapVector<llvm::Value *, uint64_t> Slots;
   uint64_t SnapshotsAt = 0, SnapshotBytes = 0, Bytes = 0;
 };

@@ -27,8 +27,8 @@ using namespace llvm;
 
 namespace holdfast {
 
-/// Drops what the source promises about the txfunc's memory, which does not
-/// hold either, and that a call is to be inlined, which would lose its section.
+/// Drops the source's promises about the txfunc's memory, which do not hold, and
+/// the order to inline a call, which would lose its section.
 static void dropCallersPromises(Function &Txfunc) {
   dropPromises(Txfunc);
   Txfunc.removeRetAttr(Attribute::NoAlias);
@@ -147,8 +147,8 @@ static void reveal(CallBase &Guard) {
     if (Txfunc->hasFnAttribute(Kind))
       Attributes = Attributes.addFnAttribute(Txfunc->getContext(),
                                              Txfunc->getFnAttribute(Kind));
-  // Of the body the optimiser may have found that it throws nothing; the
-  // section's end may all the same, and the callers expect it.
+  // The optimiser may have found that the body throws nothing. The section's end
+  // may still throw, and the callers expect it.
   if (!Txfunc->doesNotThrow())
     Attributes = Attributes.addFnAttribute(
         Txfunc->getContext(),

@@ -36,7 +36,7 @@ static cl::opt<unsigned>
            cl::desc("Instructions that copies of a helper may add to sections "
                     "that resume: beyond, it gets a frame of its own"));
 static constexpr uint64_t LargestCopy = 20000;
-/// Of locals that stay in memory: a frame holds some four times as much.
+/// Bytes of locals that stay in memory; a frame holds about four times as many.
 static constexpr uint64_t LocalBytesMax = HF_JUSTDO_FRAME_BYTES_MAX / 4;
 
 namespace {

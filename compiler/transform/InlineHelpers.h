@@ -8,10 +8,9 @@
 
 namespace holdfast {
 
-/// Puts what a section's own function calls into it, but for helpers that
-/// recurse, are too large or may not be put there: these stay, and have frames of
-/// their own. The other
-/// helpers' instances are deleted, and 'All' does not name them any more.
+/// Inlines the helpers that a section's own function calls, deletes their
+/// instances and removes them from 'All'. Helpers that recurse, are too large or
+/// may not be inlined stay, and have frames of their own.
 /// Returns false when it has reported an error.
 ///
 /// Requires: findUnresumable (ResumeRules.h) has reported nothing.

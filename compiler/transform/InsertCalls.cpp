@@ -32,11 +32,11 @@ namespace holdfast {
 
 namespace {
 
-/// Neighbouring stores under one note. In fresh memory there may be gaps
-/// between them: its ends are both stored to, and within one line's length of
-/// each other it touches no line that the stores do not touch. Elsewhere there
-/// are none: the runtime keeps the old bytes of a note, and those in a gap may
-/// be another section's.
+/// Neighbouring stores under one note. In fresh memory there may be gaps between
+/// them. The note's two ends are stored to, so if they lie within one line's
+/// length, it touches only lines that the stores touch. Elsewhere gaps are not
+/// allowed: the runtime keeps the old bytes of a note, and those in a gap may be
+/// another section's.
 struct NoteGroup {
   static constexpr int64_t SpanBytes = 64;
 

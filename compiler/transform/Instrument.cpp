@@ -15,9 +15,9 @@
 // Where the pool's medium chooses between two engines, the sections have instances
 // for each: steps 2 to 4 are made for both.
 //
-// Of engines whose sections go on behind their last step, steps 3 and 4 are to put
-// the helpers into their sections (InlineHelpers), and to give these their steps
-// and their frame (MakeResumable).
+// For engines whose sections go on behind their last step, steps 3 and 4 inline the
+// helpers (InlineHelpers), and give the sections their steps and their frame
+// (MakeResumable).
 #include "transform/Instrument.h"
 #include "analysis/Arguments.h"
 #include "analysis/Calls.h"

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Of an inline function that several modules have, a thin link keeps one body.
-// The others see theirs until the optimiser has made use of it, like those that
-// they import: sections are made behind that, and would find none.
+// When several modules have an inline function, a thin link keeps one body. The
+// other modules see their body, or one that they import, only until the optimiser
+// has used it. Sections are made later, and would not find it.
 //
-// So what a section's body calls, and what that calls, is called in a copy that is
-// the module's own. One definition is as good as another, and only calls are
-// changed: whose address is asked for, has it where it had it.
+// So a section's body calls copies of its own module, and these call such copies.
+// One definition is as good as another. Only calls change: the function's address
+// stays the same.
 #include "transform/KeepBodies.h"
 #include "analysis/Names.h"
 

@@ -45,7 +45,7 @@ std::optional<Member> namedBy(const Value *Address, const DataLayout &Layout) {
   return std::nullopt;
 }
 
-/// Returns the members that the program tells of; takes the calls out.
+/// Returns the members that the program declares; removes the calls that do so.
 Members takeDeclared(Module &M) {
   Members Declared;
   Function *Tells = M.getFunction(DerivedMemberName);

@@ -118,7 +118,7 @@ static StructType *descriptorType(LLVMContext &Context) {
                          Word32, Word32, Pointer, Pointer);
 }
 
-/// Emits struct hf_justdo_constants of the ABI header; null if there are none.
+/// Emits struct hf_justdo_constants of the ABI header; null without constants.
 static Constant *emitConstants(Function &Txfunc, const Addresses &Named) {
   Module &M = *Txfunc.getParent();
   auto *Pointer = PointerType::getUnqual(M.getContext());

@@ -152,10 +152,10 @@ static bool isMadeBefore(const Function &Caller, const Function &Txfunc) {
   return false;
 }
 
-/// Clang finds of a function that calls nothing that it throws nothing, and that
-/// it is noexcept is not told apart from it. Calls in this file do tell; but the
-/// handlers around a call that follows the function in its file are gone already,
-/// and an exception would pass by them, and by the caller's destructors.
+/// Clang infers 'nounwind' for a function that calls nothing, and writes the same
+/// attribute for noexcept. The calls in this file show the difference. But a call
+/// that follows the function in its file has lost its handlers already: an
+/// exception would skip them, and the caller's destructors.
 static bool isCalledAsThrowing(const Function &Txfunc) {
   bool Any = false;
   for (const User *By : Txfunc.users()) {

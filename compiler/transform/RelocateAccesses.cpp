@@ -77,9 +77,8 @@ bool isNoPoolAddress(const Value *V) {
          isa<AllocaInst>(V);
 }
 
-/// Whether an integer read by 'I' is a pointer by another name, as clang makes
-/// them of atomic ones: all it is used for is to be turned back, or a pointer
-/// is put in its place.
+/// Whether an integer read by 'I' stands for a pointer, as clang writes atomic
+/// pointers: every use turns it back, or a pointer replaces it.
 bool becomesPointer(const Instruction &I) {
   if (isa<AtomicCmpXchgInst>(I))
     return isa<PtrToIntInst>(I.getOperand(2));

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // std::stable_sort, inplace_merge and stable_partition ask for a temporary
-// buffer and do without where there is none. Volatile memory is not the
-// section's, so there is none: operator new(nothrow) in get_temporary_buffer
-// returns null, and nothing is left to give back.
+// buffer, and do without if they get none. A section takes no volatile memory, so
+// operator new(nothrow) in get_temporary_buffer returns null there, and nothing
+// must be given back.
 #include "transform/ReplaceLibraryCalls.h"
 #include "analysis/Calls.h"
 

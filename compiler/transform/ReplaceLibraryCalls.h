@@ -10,9 +10,9 @@ class Function;
 
 namespace holdfast {
 
-/// In an instance of a section's function: calls of library functions of which
-/// the runtime has a version of its own (Calls.cpp) go to that; the temporary
-/// buffers of std::stable_sort and relatives are never to be had.
+/// In an instance of a section's function, calls of library functions go to the
+/// runtime's own version where it has one (Calls.cpp). std::stable_sort and its
+/// relatives get no temporary buffer.
 void replaceLibraryCalls(llvm::Function &Instance);
 
 } // namespace holdfast

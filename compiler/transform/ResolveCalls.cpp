@@ -183,14 +183,14 @@ private:
       }
       Any |= Grew;
     }
-    // Without anything inlined its own locals may still tell.
+    // Even if nothing was inlined, the function's own locals may show the callee.
     Any |= Txfunc.hasOptNone();
     Txfunc.removeFnAttr(Attribute::OptimizeNone);
     return Any;
   }
 
-  /// Constructors and the like matter as much as what calls: everything that is
-  /// not recursive is inlined, but for other txfuncs.
+  /// Constructors and the like matter as much as the code that calls: every
+  /// function is inlined, except recursive ones and other txfuncs.
   bool mayInline(const CallBase &Call) const {
     Function &F = *calledFunction(Call);
     return &F != &Txfunc && !isTxfunc(F) && !isRecursive(F) &&

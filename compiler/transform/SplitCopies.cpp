@@ -52,7 +52,7 @@ SmallVector<PointerField, 8> pointersIn(const MDNode &Fields, uint64_t Bytes) {
     for (uint64_t At = Number(I); At + WordBytes <= Number(I) + Number(I + 1);
          At += WordBytes) {
       if (At < End || At + WordBytes > Bytes)
-        continue; // fields of a union: whoever reads the bytes checks them
+        continue; // fields of a union: the code that reads the bytes checks them
       Found.push_back({At, Tag});
       End = At + WordBytes;
     }

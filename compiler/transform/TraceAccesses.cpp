@@ -14,14 +14,15 @@
 //    others, so that its return address names the access's line.
 // 3. Drop what the function promised about memory: it calls the checker now.
 //
-// Cache-line write-backs, sfence and non-temporal stores are reported as well,
-// as intrinsics and as inline assembly, but for those of the persistence layer,
-// which reports its own. Of other inline assembly the memory operands are.
+// Cache-line write-backs, sfence and non-temporal stores are reported as well, as
+// intrinsics and as inline assembly. The persistence layer reports its own. Other
+// inline assembly is reported by its memory operands.
 //
-// Two options add reports. -holdfast-trace-turns: before each store, where a
-// checker may let another thread run; after it a load that it rests on is past.
-// -holdfast-trace-locked: locked operations as the fences that they are on x86.
-// Code that must not come to rely on them, the library, is built without.
+// Two options add reports. -holdfast-trace-turns reports before each store, where
+// a checker may let another thread run: behind the store it would be too late for
+// the load that the store rests on. -holdfast-trace-locked reports locked
+// operations as the fences that they are on x86. The library is built without it,
+// because it must not rely on them.
 #include "transform/TraceAccesses.h"
 #include "analysis/Origin.h"
 #include "transform/AccessWalk.h"

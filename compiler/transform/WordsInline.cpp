@@ -2,13 +2,14 @@
 //
 // An entry of a word log (src/log/word_log.hpp), in line:
 //
-// 1. hf_words says where the next one goes. No room, or an address outside of
-//    the pool, or near its end: the call does it.
-// 2. The entry is stored, then the word that counts it, then what it is for.
-//    The processor keeps that order, as far as a killed process can tell; a
-//    fence for this thread alone keeps the compiler to it.
-// 3. What a loop stores to again and again is left to the call, which remembers
-//    what it has logged.
+// 1. hf_words says where the next entry goes. The call of the runtime makes the
+//    entry if the log is full, or if the address is outside of the pool or near
+//    its end.
+// 2. The entry is stored, then the word that counts it, then the section's store.
+//    The processor keeps that order as a killed process sees it. A fence for this
+//    thread alone keeps the compiler to it.
+// 3. A word that a loop stores to again and again is left to the call, which
+//    remembers what it has logged.
 #include "transform/WordsInline.h"
 #include "analysis/LogsAhead.h"
 
