@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Engine redo keeps a section's stores elsewhere: a library function of which nobody can tell how far it
-// reads or writes does not get an address of PM.
+// Engine redo keeps a section's stores elsewhere. So a library function that reads or writes to an unknown
+// length does not get an address of PM.
 // RUN: not %hf_clangxx -O1 -mllvm -holdfast-engine=redo -DERRORS -c %s -o %t.o 2>&1 | FileCheck %s
 // RUN: not %hf_clangxx -O0 -mllvm -holdfast-engine=redo -DERRORS -c %s -o %t.o 2>&1 | FileCheck %s
 // RUN: %hf_clangxx -O1 -mllvm -holdfast-engine=redo -c %s -o %t.o

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What copies of a helper may add to sections is bounded: beyond, it gets a frame of its own. So is one with large locals.
+// Copies of a helper may add a bounded number of instructions to sections. A larger helper, and one with large locals, has a frame of its own.
 // RUN: %hf_clangxx -O2 -I%S/../oracle -mllvm -holdfast-engine=justdo -DLEVELS=14 %source_dir/test/attacks/stepping/large.cpp -S -emit-llvm -o - | FileCheck %s --check-prefix=LEVELS
 // RUN: %hf_clangxx -O2 -I%S/../oracle -mllvm -holdfast-engine=justdo -DLEVELS=14 %source_dir/test/attacks/stepping/large.cpp -S -emit-llvm -o %t.ll
 // RUN: grep -c 'call void @hf_justdo_store' %t.ll | FileCheck %s --check-prefix=COUNT

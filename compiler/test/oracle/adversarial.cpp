@@ -112,7 +112,7 @@ SCENARIO(
     [] { read_ahead(at<long*>(0), 5); })
 
 // A store to *total may hit an element that was read and skipped: the store to a[i] covers the
-// read's SSA address and dominates, but was to another element.
+// read's SSA address and dominates, but hit another element.
 HF_TXFUNC void skip_some(long* a, int n, long* total) noexcept {
     long sum = 0;
     for (int i = 0; i < n; ++i) {
@@ -387,7 +387,7 @@ HF_TXFUNC void shifted_object(pair* p) noexcept {
 }
 SCENARIO(shifted_object, [] { *at<pair>(0) = {4, 9}; }, [] { shifted_object(at<pair>(0)); })
 
-// An access to a bit-field is to its whole unit, and its type names the byte it begins in.
+// An access to a bit-field touches its whole unit, and its type names the byte it begins in.
 struct bits {
     unsigned low : 7, middle : 18, high : 7;
 };
@@ -1112,7 +1112,7 @@ SCENARIO(
 
 // --- Entries made ahead of their writes ----------------------------------------------------------
 
-// Eight entries are one, and so are their notes.
+// Eight entries become one. Their notes become one, too.
 struct counters {
     long a, b, c, d;
     int e, f;

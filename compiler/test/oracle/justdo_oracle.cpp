@@ -66,7 +66,7 @@ struct frame_of {
     std::uint32_t called_at = 0;      // the point where it goes on while one above it has not left
 };
 
-/// Of a scenario: the rest is nobody's, and copied for nobody.
+/// Bytes of frames that a scenario uses: only these are copied.
 std::size_t frame_bytes_used = 0;
 
 /// All that survives.
@@ -145,7 +145,7 @@ bool survives(const void* address, std::uint64_t bytes) {
 bool is_open() { return now.counter != 0; }
 entry& active() { return now.entries[(now.counter & second_bit) != 0]; }
 
-/// Copies a range of what is to what survives.
+/// Copies a range of the present state to the surviving one.
 void make_durable(const void* address, std::uint64_t bytes) {
     const auto at =
         reinterpret_cast<std::uintptr_t>(address) - reinterpret_cast<std::uintptr_t>(&now);

@@ -321,7 +321,7 @@ SCENARIO(
     [] { grow_any(at<any_shape>(0), at<long>(64)); })
 
 #if !defined(UNRESOLVED) // by -O0, and where sanitizers check the type first
-// The constructor is visible, and so is the type.
+// The constructor is visible, hence the type.
 HF_TXFUNC void grow_local(long* sum) noexcept {
     blob local;
     shape& s = local;

@@ -510,7 +510,7 @@ void explore(const scenario& s) {
     const account whole = judge(s);
     const image end = snapshot();
     const int length = events;
-    // Also what no report told of: code that is not traced.
+    // Also changes without a report: code that is not traced.
     for (std::size_t i = 0; i < pool_bytes; ++i)
         if (start[i] != end[i] && !bytes_seen[i].announced_ever) {
             fail(s, 0, 0, "a changed byte was neither noted nor logged");

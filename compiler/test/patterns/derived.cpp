@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// From the source on, at every level: a member that hf::derived is told of is lazy where a store names it, with
-// engine selective; with others the store is a store. What is a link, and what is none, cannot be confused.
+// From the source on, at every level: a store that names a member of hf::derived is lazy with engine selective. With
+// other engines it is a plain store. Links and other members cannot be confused.
 // RUN: %hf_clangxx -O0 -mllvm -holdfast-engine=selective -DHF_ENGINE=selective -Rpass=holdfast -Rpass-missed=holdfast -c %s -o /dev/null 2>&1 | FileCheck %s
 // RUN: %hf_clangxx -O2 -mllvm -holdfast-engine=selective -DHF_ENGINE=selective -Rpass=holdfast -Rpass-missed=holdfast -c %s -o /dev/null 2>&1 | FileCheck %s
 // RUN: %hf_clangxx -O2 -mllvm -holdfast-engine=undo -DHF_ENGINE=undo -Rpass=holdfast -c %s -o /dev/null 2>&1 | FileCheck %s --check-prefix=UNDO --allow-empty
 // UNDO-NOT: is lazy
 // RUN: not %hf_clangxx -fsyntax-only -mllvm -holdfast-engine=selective -DHF_ENGINE=selective -DWRONG=1 %s 2>&1 | FileCheck %s --check-prefix=LINK
-// LINK: what follows from the links is none of them
+// LINK: a derived member cannot be a link: recovery finds it by the links
 // RUN: not %hf_clangxx -fsyntax-only -mllvm -holdfast-engine=selective -DHF_ENGINE=selective -DWRONG=2 %s 2>&1 | FileCheck %s --check-prefix=VECTOR
 // VECTOR: a link is a pointer, or an array of them
 #include <holdfast/author/derived.hpp>

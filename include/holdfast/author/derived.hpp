@@ -172,7 +172,8 @@ template <bool Selective, class Links, class... Members> class recovery_for {
         if constexpr (requires { Member::member; }) return Links::template have<Member::member>;
         else return false;
     }
-    static_assert((!is_link<Members>() && ...), "what follows from the links is none of them");
+    static_assert((!is_link<Members>() && ...),
+                  "a derived member cannot be a link: recovery finds it by the links");
 
 public:
     using root = typename Links::root;

@@ -212,7 +212,7 @@ class Writer:
         self.features.add("helper")
         shared = [f"x += read_two({self.array()} + {self.number(14)});",
                   f"write_one(&{self.array()}[{self.index(loops)}], {self.value(loops)});",
-                  # Of one word they would break what 'restrict' promises.
+                  # Two pointers to one word would break what 'restrict' promises.
                   f"{{ word* to = &{self.array()}[{self.index(loops)}]; word* from = &{self.array()}[{self.index(loops)}]; "
                   "if (to != from) scaled(to, from); }"]
         own = [f"x += {h}({self.pick('a, b', 'b, a', 'a + 1, b')}, {self.pick('p, q', 'q, p', 'p->next, p')}, "
@@ -238,7 +238,7 @@ class Writer:
             f"{{ item* f = fresh_or(q, x); f->d = f->d * 5 + y; f->a = static_cast<unsigned>(f->d); }}",
             f"{{ item* f = fresh_item(y); item* m = f != nullptr && {self.condition(loops)} ? f : p; "
             f"m->d += 3; m->many[1] = m->many[0] + x; }}",
-            # Of those that no other pointer leads to, as 'malloc' promises.
+            # One that no other pointer leads to, as 'malloc' promises.
             "if (auto** spare = static_cast<item**>(oracle_place(2040)); *spare != nullptr) { item* own = take(spare); "
             "own->d ^= x; own->next = p->next; p->next = own; }")
 

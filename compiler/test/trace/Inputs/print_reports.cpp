@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// A checker that says what it is told. Built without trace mode.
+// A checker that prints each report. Built without trace mode.
 #include "print_reports.hpp"
 
 #include <holdfast/abi/holdfast_abi.h>
