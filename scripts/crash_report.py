@@ -46,7 +46,7 @@ STATES_BRIEF = 1_000
 
 def budgets(program, options):
     """(depth, preemptions) of each run of a program behind its first, which is (1, 0)."""
-    if program["threads"] > 2:  # with preemptions, who goes on is not tried in every way: never complete
+    if program["threads"] > 2:  # with preemptions the order of threads is not tried in every way: never complete
         wanted = [(options.depth, 0)]
     elif program["threads"] > 1:
         wanted = [tuple(map(int, pair.split(":"))) for pair in options.two_threads.split(",")]

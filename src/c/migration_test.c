@@ -91,7 +91,7 @@ static void close_as_new(hf_pool* pool) {
     hf_mod_map_close(map);
     hf_pool_close(pool);
     struct wish none = {0};
-    OK(opened("numbers/2", 0, &none, &pool)); /* has the layout: nothing is to be done */
+    OK(opened("numbers/2", 0, &none, &pool)); /* the pool has the layout already */
     CHECK(none.calls == 0);
     hf_pool_close(pool);
 }

@@ -244,7 +244,7 @@ class Container:
         self.error = ""
         self.cell = None
         Reads.count = 0
-        try:  # as mod::root lies: clang tells of its members only where the library is built
+        try:  # as mod::root lies: clang describes its members only where the library is built
             _, base, _, _, _, cell = read(value["root_"], "<QQQQB3xI")
             self.cell = Cell(base, cell)
         except (Damaged, gdb.MemoryError, gdb.error, struct.error) as error:

@@ -106,7 +106,7 @@ def main():
                         fills.write(b"x" * 4096)
                 closed(process)
                 ballast.unlink()
-                for _ in range(5):  # what failed behind the close is told to the next that asks, who is refused
+                for _ in range(5):  # a failure behind the close refuses the next process that opens
                     if not refused(pool):
                         break
                 vouched = held_in(pool)  # closed cleanly behind it

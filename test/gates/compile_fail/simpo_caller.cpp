@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Calls that could not be told from others when they come again.
+// Calls that could not be recognised when they come again.
 #include <holdfast/simpo/caller.hpp>
 
 struct order {

@@ -26,7 +26,7 @@ def run(*words, status=0, cwd=None):
 
 
 def expectations(path):
-    """Of each annotated function's line: None for deferrable, or its reasons (text, line of the cause or None)."""
+    """Maps each annotated function's line to None, if deferrable, or to reasons (text, line of the cause or None)."""
     lines = path.read_text().splitlines()
     marks = {mark: number for number, line in enumerate(lines, 1) for mark in re.findall(r"//@(\w+)", line)}
     out, pending = {}, []
