@@ -188,9 +188,9 @@ void findUnbufferable(const Sections &All, const FreshFunctions &Fresh,
         Report(
             *F,
             "call of '" + nameOf(*Call) +
-                "', which may read any memory: until its end the section keeps "
-                "elsewhere what it has stored; load what it reads one by "
-                "one, or before the section",
+                "', which may read any memory: the section keeps its stores "
+                "elsewhere until its end; load what the call reads one by one, "
+                "or call it before the section",
             I.getDebugLoc());
         continue;
       }
@@ -206,9 +206,9 @@ void findUnbufferable(const Sections &All, const FreshFunctions &Fresh,
           continue;
         Report(*F,
                "call of '" + nameOf(*Call) +
-                   "' with the address of memory that may be persistent: how "
-                   "much of it is read or written cannot be told, and until "
-                   "its end the section keeps elsewhere what it has stored; "
+                   "' with the address of memory that may be persistent: the "
+                   "compiler does not see how much the call reads or writes, "
+                   "and the section keeps its stores elsewhere until its end; "
                    "call it on a copy in a local variable",
                I.getDebugLoc());
         break;

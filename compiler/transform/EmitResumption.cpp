@@ -35,7 +35,7 @@
 using namespace llvm;
 
 STATISTIC(NumSlots, "Registers with a place in a frame");
-STATISTIC(NumDoubled, "Of these the ones with two");
+STATISTIC(NumDoubled, "Registers with two places in a frame");
 STATISTIC(FrameBytes, "Bytes of frames");
 
 namespace holdfast {

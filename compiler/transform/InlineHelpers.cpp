@@ -188,9 +188,9 @@ bool inlineHelpers(Sections &All, FunctionAnalysisManager &FAM) {
     if (Plan.Unfit.contains(F->Instance))
       reportError(*F->Original,
                   "'" + prettyName(*F->Original) +
-                      "' preserves bytes, and cannot be put into the section "
-                      "that calls it, of which the compiler may not make one "
-                      "function with it: preserve in the section itself" +
+                      "' preserves bytes, and the compiler cannot inline it "
+                      "into the section that calls it: preserve in the section "
+                      "itself" +
                       placeInWords(*F),
                   usersLine(*F, F->CalledAt));
   if (!Plan.Unfit.empty())

@@ -52,7 +52,7 @@ namespace holdfast {
 namespace {
 
 cl::opt<bool> Turns("holdfast-trace-turns",
-                    cl::desc("Report that a store is to come"));
+                    cl::desc("Report each store before it is made"));
 cl::opt<bool> LockedFences("holdfast-trace-locked",
                            cl::desc("Report locked operations as fences"));
 

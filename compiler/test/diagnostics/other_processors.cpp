@@ -40,7 +40,7 @@ HF_TXFUNC void sums(root* r, bool has_avx2, void (*then)(root*)) noexcept {
 __attribute__((target("avx2"))) static void record(root* r, const long* from) {
     r->sums[0] += *hf::vlog_preserve(from);
 }
-// PRESERVES: error: 'record(root*, long const*)' preserves bytes, and cannot be put into the section that calls it
+// PRESERVES: error: 'record(root*, long const*)' preserves bytes, and the compiler cannot inline it into the section that calls it
 HF_TXFUNC void recorded(root* r, const long* from, bool has_avx2) noexcept {
     if (has_avx2) record(r, from);
 }

@@ -19,7 +19,7 @@ struct page {
 
 #ifdef ERRORS
 HF_TXFUNC void prints(page* p) noexcept {
-    // CHECK: redo.cpp:[[@LINE+1]]:5: error: call of 'snprintf' with the address of memory that may be persistent: {{.*}}, and until its end the section keeps elsewhere what it has stored; call it on a copy in a local variable; in failure-atomic function 'prints(page*)'
+    // CHECK: redo.cpp:[[@LINE+1]]:5: error: call of 'snprintf' with the address of memory that may be persistent: {{.*}}, and the section keeps its stores elsewhere until its end; call it on a copy in a local variable; in failure-atomic function 'prints(page*)'
     std::snprintf(p->text, sizeof p->text, "%d", p->numbers[0]);
 }
 HF_TXFUNC void prints_a_string(page* p, char* into) noexcept {

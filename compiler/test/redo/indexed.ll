@@ -56,7 +56,7 @@ define void @scatter(<8 x i64> %at, <8 x i64> %v, <8 x i1> %mask) #0 {
 ;BAD   ret <8 x double> %g
 ;BAD }
 ;BAD declare <8 x double> @llvm.x86.avx512.gather.dpd.512(<8 x double>, ptr, <8 x i32>, i8, i32 immarg)
-; BAD: error: {{.*}}call of 'llvm.x86.avx512.gather.dpd.512', which may read any memory: until its end the section keeps elsewhere what it has stored
+; BAD: error: {{.*}}call of 'llvm.x86.avx512.gather.dpd.512', which may read any memory: the section keeps its stores elsewhere until its end
 
 declare <4 x i64> @llvm.x86.avx2.gather.q.q.256(<4 x i64>, ptr, <4 x i64>, <4 x i64>, i8 immarg)
 declare <4 x float> @llvm.x86.avx2.gather.q.ps(<4 x float>, ptr, <2 x i64>, <4 x float>, i8 immarg)
