@@ -56,7 +56,7 @@ def _of_float(value):
 def _of_datetime(value):
     zone = value.tzinfo
     if zone is not None and type(zone) is not datetime.timezone:
-        raise TypeError(f"cannot store a datetime in the zone {zone!r}, of which only the offset would be kept: "
+        raise TypeError(f"cannot store a datetime in the zone {zone!r}: only the zone's offset would be kept; store "
                         "value.astimezone(datetime.timezone.utc)")
     head = struct.pack(">BH5B", DATETIME, value.year, value.month, value.day, value.hour, value.minute, value.second)
     flags = value.fold | (2 if zone is not None else 0)
@@ -71,7 +71,8 @@ def _of_delta(value):
 def _of_array(value):
     dtype = value.dtype.str
     if not _DTYPE.fullmatch(dtype):
-        raise TypeError(f"cannot store an array of {value.dtype}: of bool, int, float, complex, datetime64 and timedelta64 only")
+        raise TypeError("cannot store this array: expected elements of bool, int, float, complex, datetime64 or timedelta64, "
+                        f"found {value.dtype}")
     if value.ndim > DIMENSIONS_MAX:
         raise ValueError(f"cannot store an array of more than {DIMENSIONS_MAX} dimensions")
     shape = b"".join(map(_varint, value.shape))
@@ -139,7 +140,7 @@ class _Reader:
     def take(self, count):
         at = self.at
         if count > len(self.data) - at:
-            raise self.wrong(f"{count} bytes expected, {len(self.data) - at} found")
+            raise self.wrong(f"expected {count} bytes, found {len(self.data) - at}")
         self.at = at + count
         return self.data[at:self.at]
 
@@ -152,9 +153,9 @@ class _Reader:
                 break
             shift += 7
             if shift > 63:
-                raise self.wrong("a number that ends expected", begin)
+                raise self.wrong("expected the end of a number, found more of it", begin)
         if (byte == 0 and shift) or number > most:
-            raise self.wrong(f"a number of at most {most}, in its shortest form, expected", begin)
+            raise self.wrong(f"expected a number of at most {most}, in its shortest form", begin)
         return number
 
     def signed(self):
@@ -165,14 +166,14 @@ class _Reader:
         """The number of items that follow, each of at least so many bytes (2)."""
         begin, number = self.at, self.varint()
         if number * bytes_each > len(self.data) - self.at:
-            raise self.wrong(f"{number} items expected, in {len(self.data) - self.at} bytes", begin)
+            raise self.wrong(f"expected {number} items, found {len(self.data) - self.at} bytes", begin)
         return number
 
     def integer(self, kind):
         begin = self.at
         size = self.take(self.varint())
         if size[:1] == b"\0":
-            raise self.wrong("a number in its shortest form expected", begin)
+            raise self.wrong("expected a number in its shortest form", begin)
         number = int.from_bytes(size, "big")
         return number if kind == NATURAL else -1 - number
 
@@ -181,7 +182,7 @@ class _Reader:
         data = self.take(8)
         number, = struct.unpack(">d", data)
         if number != number and data != _NAN:
-            raise self.wrong("another not-a-number", begin)
+            raise self.wrong("expected the one not-a-number that is stored, found another", begin)
         return number
 
     def text(self):
@@ -189,7 +190,7 @@ class _Reader:
         try:
             return data.decode()
         except UnicodeDecodeError as error:
-            raise self.wrong("UTF-8 expected", self.at - len(data) + error.start) from None
+            raise self.wrong("expected UTF-8", self.at - len(data) + error.start) from None
 
     def moment(self):
         begin = self.at
@@ -203,14 +204,14 @@ class _Reader:
             zone = None if offset is None else datetime.timezone(offset)
             return datetime.datetime(year, *rest, microsecond, zone, fold=flags & 1)
         except ValueError:
-            raise self.wrong("a date and time expected", begin) from None
+            raise self.wrong("expected a date and time", begin) from None
 
     def day(self):
         begin = self.at
         try:
             return datetime.date(*struct.unpack(">HBB", self.take(4)))
         except ValueError:
-            raise self.wrong("a date expected", begin) from None
+            raise self.wrong("expected a date", begin) from None
 
     def delta(self):
         begin = self.at
@@ -218,17 +219,17 @@ class _Reader:
         try:
             return datetime.timedelta(days, seconds, microseconds)
         except OverflowError:
-            raise self.wrong("a time's length expected", begin) from None
+            raise self.wrong("expected the length of a time", begin) from None
 
     def array(self):
         begin = self.at
         name = self.take(self.varint(16)).decode("latin-1")
         if not _DTYPE.fullmatch(name):
-            raise self.wrong("the type of an array's elements expected", begin)
+            raise self.wrong("expected the type of an array's elements", begin)
         try:
             numpy = importlib.import_module("numpy")
         except ImportError:
-            raise Error("unsupported", "a numpy array is stored here, and there is no numpy") from None
+            raise Error("unsupported", "unsupported: a numpy array is stored here, and numpy is not installed: install numpy") from None
         dtype = numpy.dtype(name)
         shape = [self.varint() for _ in range(self.varint(DIMENSIONS_MAX))]
         elements = 1
@@ -238,7 +239,7 @@ class _Reader:
         try:
             return numpy.frombuffer(data, dtype).reshape(shape).copy()
         except ValueError:  # empty, with other dimensions that no array has
-            raise self.wrong("the shape of an array expected", begin) from None
+            raise self.wrong("expected the shape of an array", begin) from None
 
     def entries(self, depth):
         begin, count, found, last = self.at, self.count(2), {}, b""
@@ -247,11 +248,11 @@ class _Reader:
             key = self.value(depth, True)
             written = self.data[at:self.at]
             if written <= last:
-                raise self.wrong("a key that sorts above the one before expected", at)
+                raise self.wrong("expected a key that sorts above the one before it", at)
             last = written
             found[key] = self.value(depth, False)
         if len(found) != count:
-            raise self.wrong("a dict of different keys expected", begin)
+            raise self.wrong("expected a dict of different keys", begin)
         return found
 
     def value(self, depth, hashable):
@@ -262,11 +263,11 @@ class _Reader:
         if kind in (NATURAL, NEGATIVE):
             return self.integer(kind)
         if kind > ARRAY or (hashable and kind != TUPLE):
-            raise self.wrong(f"the kind of a {'key' if hashable else 'value'} expected, not {kind}", begin)
+            raise self.wrong(f"expected the kind of a {'key' if hashable else 'value'}, found {kind}", begin)
         if kind == ARRAY:
             return self.array()
         if depth == DEPTH_MAX:
-            raise self.wrong(f"nested deeper than {DEPTH_MAX}", begin)
+            raise self.wrong(f"expected at most {DEPTH_MAX} levels, found more", begin)
         if kind == DICT:
             return self.entries(depth + 1)
         items = [self.value(depth + 1, hashable) for _ in range(self.count(1))]
@@ -285,5 +286,5 @@ def decode(data):
     reader = _Reader(data)
     value = reader.value(0, False)
     if reader.at != len(data):
-        raise reader.wrong("the end expected")
+        raise reader.wrong("expected the end of the value, found more bytes")
     return value

@@ -84,7 +84,7 @@ class Object:
         super().__init_subclass__(**more)
         for each in cls.__mro__[:-1]:  # what is not in vars() would be lost, and what comes there unseen be stored
             if each.__dict__.get("__slots__"):
-                raise TypeError(f"{cls.__qualname__}: a persistent class has no __slots__, of which attributes are not stored")
+                raise TypeError(f"{cls.__qualname__}: expected a persistent class without __slots__, whose attributes are not stored")
             for name, value in vars(each).items():
                 if isinstance(value, functools.cached_property):
                     raise TypeError(f"{cls.__qualname__}.{name}: a cached_property would be stored: use a property")
@@ -455,7 +455,7 @@ def _state_in(self, stored):
         return None
     state = stored["state"]
     if type(state) is not tuple or [type(each) for each in state] != [int, str, int, int, bytes, list] or state[0] not in (1, _FORMAT):
-        raise _corrupt(self, "what is stored as its attributes is none")
+        raise _corrupt(self, "expected its attributes, found another value")
     return state
 
 
@@ -464,7 +464,7 @@ def _groups_in(self, stored, first):
     groups = []
     while (group := stored.get((first + len(groups)) % _GROUPS)) is not None:
         if type(group) is not tuple or len(group) != 2 or type(group[0]) is not int or type(group[1]) is not list:
-            raise _corrupt(self, "a group of calls is none")
+            raise _corrupt(self, "expected a group of calls, found another value")
         if group[0] != first + len(groups) or len(groups) == _GROUPS:
             break
         groups.append(group[1])
@@ -477,7 +477,7 @@ def _recover(self, state, groups):
         raise Error("wrong_layout", f"wrong_layout: object {self._name!r}: expected class {type(self).__qualname__}, found {kind}")
     found = decode(attributes)
     if type(found) is not dict or not all(type(each) is str and not each.startswith("_") for each in found):
-        raise _corrupt(self, "its attributes are no dict of names")
+        raise _corrupt(self, "expected its attributes as a dict of names, found another value")
     _check_version(self, version, groups)
     if version != type(self).version:
         found = type(self).upgrade(version, found)
@@ -490,7 +490,7 @@ def _recover(self, state, groups):
                 raise TypeError
             self._callers[caller] = (number, result, raised, *(called or [b""]))
     except (TypeError, ValueError):
-        raise _corrupt(self, "its callers are none") from None
+        raise _corrupt(self, "expected its callers, found another value") from None
     object.__setattr__(self, "_next", first + len(groups))
     object.__setattr__(self, "_stored", first)
     _make_again(self, groups)
@@ -554,7 +554,7 @@ def _again(self, logged):
         call, raised = logged
         name, args, more, *_ = decode(call)
     except (TypeError, ValueError):
-        raise _corrupt(self, "a logged call is none") from None
+        raise _corrupt(self, "expected a logged call, found another value") from None
     method = _method_of(self, name) if type(name) is str else None
     if method is None:
         raise _changed(self, f"its log calls {name!r}, which is no logged method of class {type(self).__qualname__}")
