@@ -60,7 +60,11 @@ if(HOLDFAST_PROGRAMS) # package managers take the libraries alone, without the s
 endif()
 
 if(HOLDFAST_COMPILER)
-  install(TARGETS holdfast-plugin LIBRARY DESTINATION lib COMPONENT compiler)
+  set(plugins holdfast-plugin)
+  if(TARGET holdfast-types)
+    list(APPEND plugins holdfast-types)
+  endif()
+  install(TARGETS ${plugins} LIBRARY DESTINATION lib COMPONENT compiler)
   install(PROGRAMS ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/holdfast-clang
                    ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/holdfast-clang++ DESTINATION bin COMPONENT compiler)
   install(FILES cmake/HoldfastInstrument.cmake DESTINATION lib/cmake/holdfast COMPONENT compiler)

@@ -26,6 +26,9 @@
 #include "llvm/Passes/PassBuilder.h"
 #include "llvm/Passes/PassPlugin.h"
 #include "llvm/Support/CommandLine.h"
+#include "llvm/Support/Path.h"
+
+#include <dlfcn.h>
 
 static_assert(LLVM_VERSION_MAJOR == 19,
               "clang loads only plugins of its own version");
@@ -238,6 +241,19 @@ void registerPasses(PassBuilder &Builder) {
           return false;
         return true;
       });
+}
+
+/// Loads the part that needs clang's syntax tree (types/StoredTypes.cpp), which
+/// lies beside this library. Where clang does not run (a linker, opt), nothing
+/// of it resolves, and it stays away.
+[[gnu::constructor]] void loadTypes() {
+  Dl_info Own;
+  if (dladdr(reinterpret_cast<void *>(&loadTypes), &Own) == 0)
+    return;
+  SmallString<128> Path(Own.dli_fname);
+  sys::path::remove_filename(Path);
+  sys::path::append(Path, "libholdfast-types.so");
+  dlopen(Path.c_str(), RTLD_NOW | RTLD_LOCAL);
 }
 
 } // namespace

@@ -1,20 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Containers of the standard library in a pool, three that must agree. Build with -stdlib=libc++,
-// or include <holdfast/libstdcxx.hpp>: libstdc++'s map keeps its balancing in a shared library,
-// where the compiler cannot follow it.
+// Containers of the standard library in a pool, three that must agree.
 #pragma once
 
 // [include]
+#include <holdfast/containers.hpp>
 #include <holdfast/holdfast.hpp>
 // [/include]
 
 #include <cstdint>
-#include <functional>
-#include <map>
-#include <unordered_map>
-#include <utility>
-#include <vector>
 
 namespace inventory {
 
@@ -22,17 +16,10 @@ inline constexpr const char layout[] = "inventory/1";
 using number = std::uint64_t;
 
 // [types]
-template <class Key, class Value>
-using map = std::map<Key, Value, std::less<>, hf::allocator<std::pair<const Key, Value>>>;
-template <class Key, class Value>
-using hash_map = std::unordered_map<Key, Value, std::hash<Key>, std::equal_to<>,
-                                    hf::allocator<std::pair<const Key, Value>>>;
-template <class Value> using vector = std::vector<Value, hf::allocator<Value>>;
-
 struct stock {
-    map<number, number> amount;    // article -> how many
-    hash_map<number, number> shelf; // article -> its place in 'articles'
-    vector<number> articles;
+    hf::map<number, number> amount;          // article -> how many
+    hf::unordered_map<number, number> shelf; // article -> its place in 'articles'
+    hf::vector<number> articles;
 };
 
 /// The pool's root. All zeros is no valid std::map: the containers are made by a section.

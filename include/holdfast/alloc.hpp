@@ -5,6 +5,7 @@
 // section's log carries the intent, and its commit the publication (docs/internals/allocator.md).
 #pragma once
 
+#include <holdfast/abi/stored.hpp>
 #include <holdfast/result.hpp>
 
 #include <cstddef>
@@ -29,10 +30,7 @@ class pool;
 /// Ordering: 0 points in a section. Outside one 2, and the block is durable on return.
 /// Crash:    in a section, allocated if and only if the section completes.
 template <class T, class... Args> T* make(Args&&... args) noexcept {
-    static_assert(
-        !std::is_polymorphic_v<T>,
-        "an object with virtual functions holds the address of its table, which is another in "
-        "every process: keep alternatives in a std::variant");
+    static_assert(detail::stored<T>::checked);
     static_assert(std::is_nothrow_constructible_v<T, Args...> || std::is_aggregate_v<T>,
                   "the constructor may throw, which no caller could be told: let it be noexcept, "
                   "construct the object in a block of hf_alloc, or, where it never does throw, in "
@@ -46,6 +44,7 @@ template <class T, class... Args> T* make(Args&&... args) noexcept {
 
 /// An uninitialised array of 'count' T. Null when the pool has no room for so many.
 template <class T> T* make_array(std::size_t count) noexcept {
+    static_assert(detail::stored<T>::checked);
     static_assert(std::is_trivially_copyable_v<T> && alignof(T) <= 16);
     constexpr std::size_t count_max = ~std::size_t{0} / sizeof(T);
     return count > count_max ? nullptr : static_cast<T*>(hf_alloc(count * sizeof(T)));

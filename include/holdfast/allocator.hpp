@@ -15,11 +15,13 @@
 #pragma once
 
 #include <holdfast/abi/holdfast_abi.h>
+#include <holdfast/abi/stored.hpp>
 
 #include <cstddef>
 #include <limits>
 #include <new>
 #include <type_traits>
+#include <utility>
 #if defined(_LIBCPP_VERSION)
 #include <vector> // says whether it is annotated
 #endif
@@ -58,6 +60,7 @@ public:
     ///
     /// Ordering: 0 points; outside a section as hf_alloc.
     [[nodiscard]] T* allocate(std::size_t count) noexcept(HF_ALLOCATOR_THROWS == 0) {
+        static_assert(detail::stored<T>::checked);
         static_assert(alignof(T) <= 16, "hf_alloc aligns to 16 bytes");
         const bool too_many = count > std::numeric_limits<std::size_t>::max() / sizeof(T);
         void* block = too_many ? nullptr : hf_alloc(count * sizeof(T));
@@ -73,6 +76,20 @@ public:
         return true;
     }
 };
+
+/// hf::make for code that expects an exception: in a full pool it does what the allocator does. A
+/// constructor may throw; then the block is free again.
+///
+/// Ordering, Crash: as hf::make.
+template <class T, class... Args> T* make_or_throw(Args&&... args) {
+    struct reserved { // freed unless the constructor returns
+        T* block;
+        ~reserved() { hf_free(block); }
+    } mine{allocator<T>().allocate(1)};
+    T* const made = ::new (static_cast<void*>(mine.block)) T(std::forward<Args>(args)...);
+    mine.block = nullptr;
+    return made;
+}
 
 } // namespace hf
 

@@ -39,8 +39,7 @@ public:
     /// Ordering: 3 points, the first time.
     /// Errors:   wrong_layout (an earlier try asked for another size), pool_full.
     template <class T> result<T*> new_root() {
-        static_assert(!std::is_polymorphic_v<T>,
-                      "virtual tables have other addresses in every process");
+        static_assert(detail::stored<T>::checked);
         result<void*> found = new_root_bytes(sizeof(T));
         if (!found) return found.error();
         return static_cast<T*>(*found);

@@ -5,6 +5,7 @@
 // given, and only then hands out the root.
 #pragma once
 
+#include <holdfast/abi/stored.hpp>
 #include <holdfast/author/persist.hpp>
 #include <holdfast/options.hpp>
 #include <holdfast/recovery.hpp>
@@ -106,16 +107,14 @@ public:
     ///           is a child of the one that opened the pool), io_error (the disk failed while the
     ///           pool grew).
     template <class T> result<T*> find_root() {
-        static_assert(!std::is_polymorphic_v<T>,
-                      "virtual tables have other addresses in every process");
+        static_assert(detail::stored<T>::checked);
         result<void*> found = root_bytes(sizeof(T));
         if (!found) return found.error();
         return static_cast<T*>(*found);
     }
     /// The same, but null on an error. The log (stderr, <holdfast/log.hpp>) says which error.
     template <class T> T* root() noexcept {
-        static_assert(!std::is_polymorphic_v<T>,
-                      "virtual tables have other addresses in every process");
+        static_assert(detail::stored<T>::checked);
         return static_cast<T*>(root_or_say(sizeof(T)));
     }
 

@@ -309,6 +309,7 @@ concept persistent_class = std::is_trivially_copyable_v<T> && alignof(T) <= 64 &
 ///           that defer_beside has logged with different hints.
 /// Source:   SIMPO §3.1. Differs: src/simpo/README.md.
 template <class T> class object {
+    static_assert(hf::detail::stored<T>::checked);
     static_assert(
         std::is_trivially_copyable_v<T>,
         "a persistent object is one block of bytes: its class is trivially copyable, without "

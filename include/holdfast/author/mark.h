@@ -24,6 +24,9 @@
 #define HF_PURE __attribute__((annotate("holdfast.pure")))
 /* For hf::tx: the arguments are a closure, which must not hold addresses of volatile variables. */
 #define HF_CLOSURE __attribute__((annotate("holdfast.closure")))
+/* A member of an object in a pool that the next process cannot use as it stands, such as a pointer
+ * to a function: the program sets it anew after each open, before anything reads it. */
+#define HF_VOLATILE_OK __attribute__((annotate("holdfast.volatile_ok")))
 #else
 #if defined(HOLDFAST_UNINSTRUMENTED)
 #define HF_TXFUNC __attribute__((noinline))
@@ -35,6 +38,7 @@
 #endif
 #define HF_PURE
 #define HF_CLOSURE
+#define HF_VOLATILE_OK
 #endif
 
 #endif

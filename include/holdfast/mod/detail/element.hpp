@@ -10,6 +10,7 @@
 // (3) What reclamation must know of a slot fits into 20 bits of a root's shape: slot_shape.
 #pragma once
 
+#include <holdfast/abi/stored.hpp>
 #include <holdfast/author/mod/store.hpp>
 
 #include <algorithm>
@@ -32,7 +33,7 @@ inline constexpr std::size_t slot_bytes_max = 0xffff;
 template <class T>
 concept plain_element = std::is_object_v<T> && std::same_as<T, std::remove_cv_t<T>> &&
                         std::is_trivially_copyable_v<T> && alignof(T) <= granule_bytes &&
-                        sizeof(T) <= detail::slot_bytes_max;
+                        sizeof(T) <= detail::slot_bytes_max && hf::detail::stored<T>::checked;
 
 /// Kept as bytes of any length.
 template <class T>
