@@ -61,8 +61,8 @@ endif()
 
 if(HOLDFAST_COMPILER)
   set(plugins holdfast-plugin)
-  if(TARGET holdfast-types)
-    list(APPEND plugins holdfast-types)
+  if(TARGET holdfast-syntax)
+    list(APPEND plugins holdfast-syntax)
   endif()
   install(TARGETS ${plugins} LIBRARY DESTINATION lib COMPONENT compiler)
   install(PROGRAMS ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/holdfast-clang

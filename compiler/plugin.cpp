@@ -243,16 +243,16 @@ void registerPasses(PassBuilder &Builder) {
       });
 }
 
-/// Loads the part that needs clang's syntax tree (types/StoredTypes.cpp), which
+/// Loads the part that needs clang's syntax tree (syntax/plugin.cpp), which
 /// lies beside this library. Where clang does not run (a linker, opt), nothing
 /// of it resolves, and it stays away.
-[[gnu::constructor]] void loadTypes() {
+[[gnu::constructor]] void loadSyntax() {
   Dl_info Own;
-  if (dladdr(reinterpret_cast<void *>(&loadTypes), &Own) == 0)
+  if (dladdr(reinterpret_cast<void *>(&loadSyntax), &Own) == 0)
     return;
   SmallString<128> Path(Own.dli_fname);
   sys::path::remove_filename(Path);
-  sys::path::append(Path, "libholdfast-types.so");
+  sys::path::append(Path, "libholdfast-syntax.so");
   dlopen(Path.c_str(), RTLD_NOW | RTLD_LOCAL);
 }
 

@@ -31,6 +31,17 @@ std::string whyVolatileMemory(StringRef Name) {
   return "";
 }
 
+/// Whether HF_PURE may be right for it, as far as its name shows: not where it
+/// takes a pointer or reference to what it may change.
+static bool mayBePure(StringRef Demangled) {
+  StringRef Parameters = Demangled.split('(').second;
+  for (size_t At = Parameters.find_first_of("*&"); At != StringRef::npos;
+       At = Parameters.find_first_of("*&", At + 1))
+    if (!Parameters.take_front(At).ends_with("const"))
+      return false;
+  return true;
+}
+
 std::string whyHidden(StringRef Name) {
   std::string Pretty = "'" + demangle(Name) + "'";
   if (Name.contains("_Rb_tree_") || Name.contains("15_List_node_base"))
@@ -40,9 +51,10 @@ std::string whyHidden(StringRef Name) {
            "with -stdlib=libc++, whose containers are all in headers, or use a "
            "container of hf::structures";
   return "call of " + Pretty +
-         ", whose body is not visible here: define it in a header, mark it "
-         "HF_PURE, or use link-time optimisation (-flto=full where a thin link "
-         "does not show it)";
+         ", whose body is not visible here: define it in a header, " +
+         (mayBePure(Pretty) ? "mark it HF_PURE, " : "") +
+         "or use link-time optimisation (-flto=full where a thin link does not "
+         "show it)";
 }
 
 } // namespace holdfast

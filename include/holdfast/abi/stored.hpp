@@ -2,7 +2,7 @@
 //
 // What every type of objects in a pool has to be. Internal: pool::root, hf::make, hf::allocator and
 // others ask for it. The checks here need no plugin; they see a type but not its members. The
-// compiler's plugin looks through those as well (compiler/types), and finds them by this template.
+// compiler's plugin looks through those as well (compiler/syntax), and finds them by this template.
 #pragma once
 
 #include <type_traits>

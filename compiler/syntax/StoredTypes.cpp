@@ -1,22 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A part of the plugin that clang loads: it looks through the types of objects
-// that a pool stores, and refuses what the next process cannot use. The
-// headers instantiate hf::detail::stored<T> for each such T.
-//
-// A type is looked through by its bases and members. A class of the standard
-// library is looked through by its template arguments, because its members are
-// its own affair. A member that is marked HF_VOLATILE_OK is passed by: the
-// program sets it anew after each open.
+#include "StoredTypes.h"
 #include "Refusals.h"
 
-#include "clang/AST/ASTConsumer.h"
 #include "clang/AST/ASTContext.h"
 #include "clang/AST/DeclTemplate.h"
 #include "clang/AST/RecursiveASTVisitor.h"
-#include "clang/Frontend/CompilerInstance.h"
-#include "clang/Frontend/FrontendPluginRegistry.h"
+#include "clang/Basic/SourceManager.h"
 #include "llvm/ADT/SmallPtrSet.h"
+#include "llvm/ADT/SmallSet.h"
 
 using namespace clang;
 
@@ -180,62 +172,38 @@ private:
   std::vector<Refused> Unplaced; // no line of the program's names them
 };
 
-class StoredTypes : public ASTConsumer {
-public:
-  explicit StoredTypes(DiagnosticsEngine &Diagnostics)
-      : Diagnostics(Diagnostics) {}
+template <class Decl>
+const Decl *single(ASTContext &Context, const DeclContext &In,
+                   const char *Name) {
+  for (NamedDecl *Found : In.lookup(&Context.Idents.get(Name)))
+    if (const auto *Right = dyn_cast<Decl>(Found))
+      return Right;
+  return nullptr;
+}
 
-  void HandleTranslationUnit(ASTContext &Context) override {
-    const ClassTemplateDecl *Stored = findMarker(Context);
-    if (!Stored || Diagnostics.hasErrorOccurred())
-      return;
-    TypeWalk Walk(Context, Diagnostics);
-    for (const ClassTemplateSpecializationDecl *Each :
-         Stored->specializations())
-      Walk.look(Each->getTemplateArgs()[0].getAsType(),
-                Each->getPointOfInstantiation());
-    Walk.finish();
+/// hf::detail::stored, if the translation unit knows it.
+const ClassTemplateDecl *findMarker(ASTContext &Context) {
+  const DeclContext *In = Context.getTranslationUnitDecl();
+  for (const char *Name : {"hf", "detail"}) {
+    const auto *Space = single<NamespaceDecl>(Context, *In, Name);
+    if (!Space)
+      return nullptr;
+    In = Space;
   }
-
-private:
-  /// hf::detail::stored, if the translation unit knows it.
-  static const ClassTemplateDecl *findMarker(ASTContext &Context) {
-    const DeclContext *In = Context.getTranslationUnitDecl();
-    for (const char *Name : {"hf", "detail"}) {
-      const auto *Space = single<NamespaceDecl>(Context, *In, Name);
-      if (!Space)
-        return nullptr;
-      In = Space;
-    }
-    return single<ClassTemplateDecl>(Context, *In, "stored");
-  }
-  template <class Decl>
-  static const Decl *single(ASTContext &Context, const DeclContext &In,
-                            const char *Name) {
-    for (NamedDecl *Found : In.lookup(&Context.Idents.get(Name)))
-      if (const auto *Right = dyn_cast<Decl>(Found))
-        return Right;
-    return nullptr;
-  }
-
-  DiagnosticsEngine &Diagnostics;
-};
-
-class StoredTypesAction : public PluginASTAction {
-  std::unique_ptr<ASTConsumer> CreateASTConsumer(CompilerInstance &Compiler,
-                                                 llvm::StringRef) override {
-    return std::make_unique<StoredTypes>(Compiler.getDiagnostics());
-  }
-  bool ParseArgs(const CompilerInstance &,
-                 const std::vector<std::string> &) override {
-    return true;
-  }
-  // Before code is made: a mistake in a type has no second error behind it.
-  ActionType getActionType() override { return AddBeforeMainAction; }
-};
-
-FrontendPluginRegistry::Add<StoredTypesAction>
-    Added("holdfast-types", "refuses types that cannot live in a pool");
+  return single<ClassTemplateDecl>(Context, *In, "stored");
+}
 
 } // namespace
+
+void checkStoredTypes(ASTContext &Context, DiagnosticsEngine &Diagnostics) {
+  const ClassTemplateDecl *Stored = findMarker(Context);
+  if (!Stored)
+    return;
+  TypeWalk Walk(Context, Diagnostics);
+  for (const ClassTemplateSpecializationDecl *Each : Stored->specializations())
+    Walk.look(Each->getTemplateArgs()[0].getAsType(),
+              Each->getPointOfInstantiation());
+  Walk.finish();
+}
+
 } // namespace holdfast

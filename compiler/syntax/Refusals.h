@@ -2,8 +2,8 @@
 //
 // Which types cannot live in a pool, by name or by nature, why, and what to
 // use in their place.
-#ifndef HOLDFAST_TYPES_REFUSALS_H
-#define HOLDFAST_TYPES_REFUSALS_H
+#ifndef HOLDFAST_SYNTAX_REFUSALS_H
+#define HOLDFAST_SYNTAX_REFUSALS_H
 
 #include "clang/AST/Type.h"
 
