@@ -39,6 +39,12 @@ struct expert_options {
     /// Both signal handlers are last resorts. While pending sections are recovered, a fault becomes
     /// a refusal. If somebody cuts the open file short, the SIGBUS is explained before it kills.
     bool guard_signals = true;
+    /// Sections of engine redo, and of undo in modes process and power (so all of auto), look at
+    /// each word that they are about to keep. If one is an address of the stack, the heap or the
+    /// program, the process ends, and the section has not happened. Costs a system call for each
+    /// word that might be one. Preset checked, and HOLDFAST_CHECK_POINTERS=1 in the environment, do
+    /// the same.
+    bool check_pointers = false;
 };
 
 struct open_options {

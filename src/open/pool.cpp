@@ -15,6 +15,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <new>
 #include <utility>
 
@@ -290,6 +291,15 @@ pool& pool::operator=(pool&& other) noexcept {
         impl_ = std::move(other.impl_);
     }
     return *this;
+}
+
+bool pool::impl::checks_pointers_anyway() noexcept {
+#if defined(HF_SLOW_ASSERTIONS)
+    return true;
+#else
+    const char* const asked = std::getenv("HOLDFAST_CHECK_POINTERS");
+    return asked != nullptr && asked[0] == '1' && asked[1] == '\0';
+#endif
 }
 
 status pool::impl::usable() const {

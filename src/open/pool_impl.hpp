@@ -22,7 +22,9 @@ class pool::impl {
 public:
     impl(std::unique_ptr<pool_file> opened, const open_options& options)
         : file(std::move(opened)), blocks(*file), engines(options.engines),
-          guard_signals(options.expert.guard_signals), salvage(options.salvage),
+          guard_signals(options.expert.guard_signals),
+          check_pointers(options.expert.check_pointers || checks_pointers_anyway()),
+          salvage(options.salvage),
           recovery(options.read_only ? recovery_policy::roll_back : options.recovery),
           lanes(*file) {}
 
@@ -77,8 +79,9 @@ public:
     // Parts of report.open_ms: the file locked, checked, mapped; what counts of its content
     // bounded, its blocks put back; sections ended, engines attached. For benchmarks.
     double map_ms = 0, check_ms = 0, sections_ms = 0;
-    bool guard_signals = true;                            // of the options
-    bool salvage = false;                                 // of the options
+    bool guard_signals = true;   // of the options
+    bool check_pointers = false; // of what sections keep (section/kept_pointers.hpp)
+    bool salvage = false;        // of the options
     recovery_policy recovery = recovery_policy::complete; // of the options
 
     lane_set lanes;
@@ -94,6 +97,8 @@ public:
         return nullptr;
     }
 
+    /// Whether every pool's are checked, whatever its options: expert_options::check_pointers.
+    static bool checks_pointers_anyway() noexcept;
     /// ok, or in_use: the pool is the parent process's (pool/forks.hpp).
     status usable() const;
     /// The parent's pools that this process has let go of: the previous one. They cannot be

@@ -5,6 +5,7 @@
 #include <base/assert.hpp>
 #include <base/checksum.hpp>
 #include <redo/protocol.hpp>
+#include <section/kept_pointers.hpp>
 
 #include <algorithm>
 #include <atomic>
@@ -235,12 +236,28 @@ void redo_protocol<Medium>::store_in_place() {
     for (buffered_run r; all.next(r);) store_deferred(r);
 }
 
+/// Looks at the words that it is about to store whole (section/kept_pointers.hpp).
+template <class Medium> void redo_protocol<Medium>::look_at_pointers() const {
+    const kept_pointers kept(in_);
+    for (std::size_t i = 0; i < buffer_.size(); ++i) {
+        const buffered_line line = buffer_[i];
+        for (std::uint64_t at = 0; at < line_bytes; at += word_bytes) {
+            const std::uint64_t whole = mask_of(at, word_bytes);
+            std::uint64_t word = 0;
+            std::memcpy(&word, line.bytes + at, sizeof word);
+            if ((line.is->mask & whole) == whole) kept.look_at(line.is->offset + at, word);
+        }
+    }
+    kept.look_through_blocks();
+}
+
 template <class Medium> deferred_section::doomed_by redo_protocol<Medium>::commit() {
     settle();
     HF_ASSERT_SLOW(in_.running());
     const bool changes =
         doomed_ == doomed_by::nothing && (!buffer_.empty() || in_.blocks().change_heap());
     if (changes) {
+        if (in_.pool().check_pointers) look_at_pointers();
         settle_others();
         log_blocks();
         log_stores();

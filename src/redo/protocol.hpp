@@ -43,6 +43,7 @@ private:
     void note_deferred(std::uint64_t offset, std::uint64_t granules);
     void store_deferred(const buffered_run& r);
     void store_in_place();
+    void look_at_pointers() const;
     void leave_stores(std::size_t named);
 
     section_in<Medium>& in_;

@@ -151,6 +151,11 @@ void in_batches::commit() {
         lines_.end_section(runner_);
         return end();
     }
+    if (in_.pool().check_pointers) {
+        if (covered_) log_.show();
+        look_at_pointers(in_, log_);
+        if (covered_) log_.hide();
+    }
     if (covered_ || !lines_.hold_section(runner_, lines_at_most())) return end_covered();
     const std::uint64_t lines = append_and_end();
     end();

@@ -29,6 +29,8 @@ template <class Medium> class undo_protocol;
 /// Puts back everything that the section has stored, newest first, and gives back its blocks. The
 /// log stays as it is: the section ends behind that.
 void put_back(section& in, const word_log& log);
+/// Looks at what the section is about to keep (section/kept_pointers.hpp).
+void look_at_pointers(section& in, const word_log& log);
 
 template <> class undo_protocol<batched_medium> final : public protocol {
 public:

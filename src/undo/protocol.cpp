@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <base/assert.hpp>
 #include <log/restore.hpp>
+#include <section/kept_pointers.hpp>
 #include <undo/protocol.hpp>
 
 namespace hf::undo {
@@ -130,8 +131,16 @@ void undo_protocol<ordered_medium>::commit() {
     HF_ASSERT_SLOW(in_.running());
     ++persist::thread_counters().sections;
     if (doomed_) return take_back();
+    if (in_.pool().check_pointers) look_at_pointers(in_, log_);
     change_hands();
     end();
+}
+
+void look_at_pointers(section& in, const word_log& log) {
+    const kept_pointers kept(in);
+    log.for_each_stored(
+        [&](std::uint64_t offset, std::uint64_t bytes) { kept.look_through(offset, bytes); });
+    kept.look_through_blocks();
 }
 
 void put_back(section& in, const word_log& log) {

@@ -44,7 +44,8 @@ public:
     static constexpr const engine_row& row = engine_rows::undo;
     explicit undo_protocol(section_in<ordered_medium>& in) noexcept
         : protocol(in, row), in_(in),
-          begins_again_(!in.on_shared_lane() && !in.pool().file->relocated()),
+          begins_again_(!in.on_shared_lane() && !in.pool().file->relocated() &&
+                        !in.pool().check_pointers),
           instance_(in.pool().instance) {}
 
     void begin(const hf_txfunc& function, const void* args);
