@@ -101,9 +101,9 @@ soak: build/release hostile soundness ## pools, programs, then kills and power f
 hostile: ## COUNT=1000000 mutated pools under the sanitizers, from SEED or another each time
 	$(PACKAGES) build test
 	@cmake --preset asan $(WHOLE) -DHOLDFAST_PYTHON=$(PYTHON)
-	@cmake --build --preset asan -j $(JOBS) --target hostile_pools hostile_server_clobber hostile_server_mod
+	@cmake --build --preset asan -j $(JOBS) --target hostile_pools hostile_server_auto hostile_server_mod
 	@scripts/with-tmpfs nice build/asan/bin/hostile_pools --count $$(($(COUNT) * 8 / 10)) --seed $(SEED)
-	@for engine in clobber mod; do scripts/with-tmpfs nice build/asan/bin/hostile_server_$$engine \
+	@for engine in auto mod; do scripts/with-tmpfs nice build/asan/bin/hostile_server_$$engine \
 	    --count $$(($(COUNT) / 10)) --seed $(SEED) || exit 1; done
 
 soundness: ## PROGRAMS=5000 random programs under the oracle, from SEED or another each time

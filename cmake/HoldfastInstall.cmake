@@ -4,7 +4,7 @@
 # crash checker, the server and the command, a CMake package and a pkg-config file. Everything finds
 # everything else relative to itself, so the tree may be moved.
 # First of all: what is installed has been built.
-set(built holdfast-kv holdfast-kv-undo holdfast-kv-mod holdfast_command holdfast-classify hf_crash holdfast-plugin hf_c)
+set(built holdfast-kv holdfast-kv-mod holdfast_command holdfast-classify hf_crash holdfast-plugin hf_c)
 set(built_files "")
 foreach(target IN LISTS built)
   if(TARGET ${target})
@@ -70,7 +70,7 @@ if(HOLDFAST_COMPILER)
   install(FILES cmake/HoldfastInstrument.cmake DESTINATION lib/cmake/holdfast COMPONENT compiler)
 endif()
 if(HOLDFAST_COMPILER AND HOLDFAST_PROGRAMS) # the server's engines are programs of their own, side by side
-  install(TARGETS holdfast-kv holdfast-kv-undo holdfast-kv-mod RUNTIME DESTINATION bin COMPONENT server)
+  install(TARGETS holdfast-kv holdfast-kv-mod RUNTIME DESTINATION bin COMPONENT server)
   install(TARGETS holdfast_command RUNTIME DESTINATION bin COMPONENT tools)
   if(TARGET holdfast-classify) # beside the compiler, whose libraries it has
     install(TARGETS holdfast-classify RUNTIME DESTINATION bin COMPONENT compiler)

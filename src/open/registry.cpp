@@ -228,11 +228,9 @@ void count_function(std::uint32_t engines, int change) noexcept {
     if (!std::has_single_bit(engines) && engines != 0) functions_for_two += change;
 }
 
-namespace {
-std::uint32_t engines_of(const hf_txfunc& f) noexcept {
-    return (f.abi_version & ~HF_ABI_RELOCATABLE) >> HF_ABI_ENGINE_SHIFT;
+std::uint32_t engines_of(const hf_txfunc& function) noexcept {
+    return (function.abi_version & ~HF_ABI_RELOCATABLE) >> HF_ABI_ENGINE_SHIFT;
 }
-} // namespace
 
 } // namespace hf::registry
 

@@ -38,6 +38,8 @@ const hf_txfunc* find_txfunc(std::uint64_t id, std::uint64_t version) noexcept;
 /// Bits of the engines that this program's failure-atomic functions are built for, and of routines
 /// that resume: of those that are registered, as all of a program are before its own constructors.
 std::uint32_t engines_of_functions() noexcept;
+/// Bits of the engines that the function is compiled for; 0: it is described by hand.
+std::uint32_t engines_of(const hf_txfunc& function) noexcept;
 /// The same, without the form that pools of this mode never run.
 std::uint32_t engines_that_run(hf::mode mode) noexcept;
 /// One function more, or less, that is compiled for these engines: none if it is described by hand,

@@ -10,6 +10,8 @@
 
 #include <holdfast/author/staged.hpp>
 
+#include <fmt/format.h>
+
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
@@ -24,6 +26,16 @@ constinit std::atomic<resumed_section (*)() noexcept> resumes_here{nullptr};
 
 namespace {
 
+/// The build that the function has: its engine, or the choice of two.
+const char* build_of(const engine_row& engine, std::uint32_t engines) noexcept {
+#define HF_ENGINE_ROW(name, bit, sections, verb, build, logs)
+#define HF_ENGINE_CHOICE(name, in_order, elsewhere)                                                \
+    if (engines == (engine_rows::in_order.bit | engine_rows::elsewhere.bit)) return name;
+#include HF_ENGINE_TABLE
+#undef HF_ENGINE_ROW
+    return engine.name;
+}
+
 /// The function is a library's that was loaded after the open, or is built for another engine than
 /// the rest of the program.
 [[noreturn]] void refuse_engine(const pool::impl& pool, const engine_row& engine,
@@ -33,11 +45,17 @@ namespace {
         fatal("%s: %s (%s) cannot run: the pool is open read-only (open_options::read_only)", path,
               readable_name(function.name), function.where);
     const std::string given = engine_names(pool.engine_bits);
+    std::uint32_t needed = registry::engines_of(function);
+    if (needed == 0) needed = engine.bit;
+    std::string calls;
+    for (std::uint32_t left = needed; left != 0; left &= left - 1)
+        calls += fmt::format("{}hf::{}::engine()", calls.empty() ? "" : ", ",
+                             engine_of(left & ~(left - 1))->name);
     fatal("%s: %s (%s) is built for engine %s, and the pool was opened with %s: leave "
-          "open_options::engines empty, or give it hf::%s::engine() as well; a library that is "
-          "loaded later is loaded before the open",
-          path, readable_name(function.name), function.where, engine.name,
-          given.empty() ? "none" : given.c_str(), engine.name);
+          "open_options::engines empty, or give it %s as well; a library that is loaded later is "
+          "loaded before the open",
+          path, readable_name(function.name), function.where, build_of(engine, needed),
+          given.empty() ? "none" : given.c_str(), calls.c_str());
 }
 
 } // namespace

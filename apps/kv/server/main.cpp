@@ -82,7 +82,7 @@ void open_standard_streams() {
 // The program of another engine lies beside this one.
 int start_engine(const std::string& engine, char** argv) {
     std::string program = std::filesystem::read_symlink("/proc/self/exe").parent_path();
-    program += engine == "clobber" ? "/holdfast-kv" : "/holdfast-kv-" + engine;
+    program += engine == "auto" ? "/holdfast-kv" : "/holdfast-kv-" + engine;
     ::execv(program.c_str(), argv);
     return refuse(failed("cannot start " + program).what());
 }

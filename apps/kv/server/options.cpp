@@ -124,9 +124,9 @@ command_line parse_command_line(int argc, char** argv) {
     declare(app, line.chosen, given);
     others.declare(app, line.chosen);
     app.value("--engine", line.engine,
-              "What makes changes failure-atomic: the logs of clobber or undo, or the durable map "
-              "of mod. Pools of mod are not those of the others")
-        .one_of({"clobber", "undo", "mod"});
+              "What makes changes failure-atomic: sections, whose log suits the mode (auto), or a "
+              "durable map (mod). Neither opens the other's pools")
+        .one_of({"auto", "mod"});
     app.count("-v,--verbose", line.verbosity, "Say what happens; -vv: also what clients send");
     try {
         app.read(argc, argv);

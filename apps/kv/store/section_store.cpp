@@ -6,8 +6,6 @@
 #include "torn_pool.hpp"
 
 #include <holdfast/author/staged.hpp>
-#include <holdfast/clobber.hpp>
-#include <holdfast/undo.hpp>
 
 #include <algorithm>
 #include <random>
@@ -41,8 +39,6 @@ open_options pool_options(const store_options& options) {
     how.create_bytes = std::min<std::uint64_t>(options.max_bytes, 64ULL << 20);
     how.creation = options.create ? create::if_missing : create::never;
     how.mode = options.mode;
-    // Both, so that a pool may be handed from a build with one engine to one with the other.
-    how.engines = {clobber::engine(), undo::engine()};
     return how;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The store under holdfast-kv and holdfast-kv-undo: memcached's operations, by sections, on items
+// The store under holdfast-kv: memcached's operations, by sections, on items
 // in a pool.
 //
 // (1) When a call that changes something returns, the change has been committed: it may be

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The store of this build, chosen here alone (CMakeLists.txt): holdfast-kv's and holdfast-kv-undo's
-// keeps items by sections, holdfast-kv-mod's by functional shadowing.
+// The store of this build, chosen here alone (CMakeLists.txt): holdfast-kv's keeps items by
+// sections, holdfast-kv-mod's by functional shadowing.
 #pragma once
 
 #include "item_store.hpp"

@@ -42,7 +42,7 @@ def use_pymemcache(address):
     check(len(client.get_many([f"k{i}" for i in range(1000)])) == 1000, "a thousand keys at once")
     stats = client.stats()
     check(stats[b"curr_items"] >= 1002 and stats[b"threads"] == 4, f"stats: {stats}")
-    engine = b"mod" if sys.argv[1].endswith("-mod") else b"clobber"
+    engine = b"mod" if sys.argv[1].endswith("-mod") else b"auto"
     check(client.stats("holdfast")[b"engine"] == engine, "stats holdfast")
     check(client.stats("settings")[b"item_size_max"] == 1 << 20, "stats settings")
     check(client.version().startswith(b"1.6"), "version")

@@ -140,8 +140,9 @@ TEST_F(tx, NamesTheEngineThatThePoolWasNotOpenedWith) {
             root* r = pool->root<root>();
             hf::tx(*pool, [r] { r->value += 1; });
         },
-        "is built for engine " + std::string(chooses() ? "redo" : hf::engine_of_build()) +
-            ", and the pool was opened with mod: leave open_options::engines empty");
+        "is built for engine " + std::string(hf::engine_of_build()) +
+            ", and the pool was opened with mod: leave open_options::engines empty, or give it " +
+            (chooses() ? "hf::undo::engine\\(\\), hf::redo::engine\\(\\) as well" : "hf::"));
 }
 
 TEST_F(tx, RefusesToOpenWithoutTheFormThatTheModeRuns) {

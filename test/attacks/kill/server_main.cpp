@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// kill_server_clobber, kill_server_undo: holdfast-kv, killed under load from several connections,
+// kill_server: holdfast-kv, killed under load from several connections,
 // restarted, and asked for every key. In between the pool is opened without the server, to compare
 // the allocator's account with the items.  test/attacks/kill/README.md
 #include "killer.hpp"

@@ -87,9 +87,9 @@ def check_programs(prefix):
     """The package's programs answer for themselves, and every engine of the server is there."""
     said = run(prefix / "bin/holdfast", "--version")
     assert said.startswith("holdfast 0."), said
-    for engine in ("clobber", "undo", "mod"):
+    for engine in ("auto", "mod"):
         run(prefix / "bin/holdfast-kv", "--engine", engine, "--pool", "unused", "--version")
-        assert (prefix / "bin" / ("holdfast-kv" + ("" if engine == "clobber" else "-" + engine))).exists()
+        assert (prefix / "bin" / ("holdfast-kv" + ("" if engine == "auto" else "-" + engine))).exists()
 
 
 def check_documents(prefix):
