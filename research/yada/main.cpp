@@ -4,14 +4,12 @@
 //
 //   $ holdfast-yada mesh.hf --angle 30 & sleep 0.1; kill -9 %1; holdfast-yada mesh.hf --angle 30
 #include "../peer/journal.hpp"
+#include "../peer/measured.hpp"
 #include "refinement.hpp"
-
-#include <holdfast/author/persist.hpp>
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
-#include <chrono>
 #include <cstdio>
 #include <limits>
 
@@ -44,18 +42,6 @@ void describe(nlohmann::ordered_json& out, const mesh& at, const mesh_report& se
     out["digest"] = seen.digest;
 }
 
-// What the persistence layer counted in between, for each element that was refined.
-void add_counts(nlohmann::ordered_json& out, const hf::persist::counters& before,
-                const hf::persist::counters& after, std::uint64_t steps) {
-    const auto each = [&](std::uint64_t hf::persist::counters::* of) {
-        return static_cast<double>(after.*of - before.*of) /
-               static_cast<double>(std::max<std::uint64_t>(steps, 1));
-    };
-    out["log_entries_per_step"] = each(&hf::persist::counters::log_entries);
-    out["log_bytes_per_step"] = each(&hf::persist::counters::log_bytes);
-    out["ordering_points_per_step"] = each(&hf::persist::counters::ordering_points);
-}
-
 int run(const settings& given) {
     volatile std::uint64_t* const answered = hf::apps::open_journal(given.journal);
     if (answered == nullptr) return refuse("cannot open " + given.journal);
@@ -71,8 +57,7 @@ int run(const settings& given) {
     const mesh_report input = look(work.seen());
     if (!input.wrong.empty()) return refuse("inconsistent before refinement: " + input.wrong);
     describe(out["before"], work.seen(), input);
-    const hf::persist::counters counted = hf::persist::thread_counters();
-    const auto start = std::chrono::steady_clock::now();
+    const hf::apps::measured spent;
     std::uint64_t steps = 0;
     outcome how = outcome::refined;
     while (steps < given.steps && (how = work.refine()) != outcome::done) {
@@ -80,16 +65,14 @@ int run(const settings& given) {
         *answered = work.seen().processed;
         ++steps;
     }
-    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
-    const hf::persist::counters counted_after = hf::persist::thread_counters();
+    nlohmann::ordered_json spent_on;
+    spent.add_to(spent_on, steps);
     const mesh_report seen = look(work.seen());
     if (!seen.wrong.empty()) return refuse("inconsistent: " + seen.wrong);
     if (!given.elements_file.empty() && !write_elements(work.seen(), given.elements_file))
         return refuse("cannot write " + given.elements_file);
     describe(out["after"], work.seen(), seen);
-    out["steps"] = steps;
-    out["seconds"] = seconds.count();
-    add_counts(out, counted, counted_after, steps);
+    out.update(spent_on);
     std::puts(out.dump().c_str());
     return 0;
 }
