@@ -33,7 +33,7 @@ PYTHONS ?= python3.9 python3.10 python3.11 python3.12 python3.13
 PYTHON  ?= /usr/bin/python3
 
 .DEFAULT_GOAL := help
-.PHONY: help install build debug checked asan tsan test verify quick demo soak hostile soundness mutants stepping fuzz crash-report bench slpmt simpo packages wheels site gcc format lint clean
+.PHONY: help install build debug checked asan tsan test verify quick demo soak hostile soundness mutants stepping fuzz crash-report bench slpmt simpo stamp packages wheels site gcc format lint clean
 
 help: ## this list
 	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
@@ -163,6 +163,12 @@ simpo: ## SIMPO's figures 10 to 24, ROUNDS=5 interleaved rounds: results/simpo.{
 	@cmake --preset release $(BENCH) -DHOLDFAST_PYTHON=$(PYTHON)
 	@cmake --build --preset release -j $(JOBS) --target holdfast_command simpo_applications
 	@scripts/with-tmpfs $(PYTHON) -B research/simpo_applications/report.py --bin build/release/bin --out results --rounds $(ROUNDS) --ssd-dir build
+
+stamp: ## Clobber's figures 11 to 14 on vacation and yada, ROUNDS=5 interleaved rounds: results/stamp.{md,json}
+	$(PACKAGES) build programs bench
+	@cmake --preset release $(BENCH) -DHOLDFAST_PYTHON=$(PYTHON)
+	@cmake --build --preset release -j $(JOBS) --target holdfast-vacation holdfast-yada
+	@scripts/with-tmpfs $(PYTHON) -B research/stamp/report.py --build build/release --out results --rounds $(ROUNDS)
 
 packages: ## Debian packages in build/packages: libholdfast-dev, holdfast-clang, holdfast-tools, holdfast-kv, holdfast-doc
 	$(PACKAGES) build programs site packages

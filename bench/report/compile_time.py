@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Fig 14: how long clang takes for a structure's source, with the plugin and without: processor
+"""Fig 14: how long clang takes for a source, with the plugin and without: processor
 time, which other programs on the machine disturb less."""
 import json
 import pathlib
@@ -15,14 +15,14 @@ STRUCTURES = ["hashmap", "bptree", "skiplist", "rbtree", "avl"]
 BUILDS = ["none", "clobber"]    # without the plugin, with it
 
 
-def command_of(entries, build, structure):
-    """The build's command for the source as a user has it, its output thrown away."""
+def command_of(entries, object_file):
+    """The build's command for an object as a user has it, its output thrown away."""
     for entry in entries:
-        if f"hf_bench_{build}.dir/ours/{structure}.cpp.o" in entry["command"]:
+        if object_file in entry["command"]:
             words = compile_command.plain(entry["command"])
             words[words.index("-o") + 1] = "/dev/null"
             return words, entry["directory"]
-    raise SystemExit(f"compile_commands.json has no {build} {structure}")
+    raise SystemExit(f"compile_commands.json has no {object_file}")
 
 
 def spent_by_children():
@@ -30,14 +30,22 @@ def spent_by_children():
     return used.ru_utime + used.ru_stime
 
 
-def measure(build, rounds):
+def rounds_of(build, objects, rounds):
+    """The seconds of each round, by the objects' names: {name: path of the object in the build}."""
     entries = json.loads((build / "compile_commands.json").read_text())
-    times = {(structure, name): [] for structure in STRUCTURES for name in BUILDS}
+    times = {name: [] for name in objects}
     for _ in range(rounds):
-        for (structure, name), seconds in times.items():
-            words, directory = command_of(entries, name, structure)
+        for name, seconds in times.items():
+            words, directory = command_of(entries, objects[name])
             before = spent_by_children()
             subprocess.run(words, cwd=directory, check=True)
             seconds.append(spent_by_children() - before)
+    return times
+
+
+def measure(build, rounds):
+    objects = {(structure, name): f"hf_bench_{name}.dir/ours/{structure}.cpp.o"
+               for structure in STRUCTURES for name in BUILDS}
     return [{"structure": structure, "build": name, "seconds": statistics.median(seconds),
-             "seconds_of_rounds": seconds} for (structure, name), seconds in times.items()]
+             "seconds_of_rounds": seconds}
+            for (structure, name), seconds in rounds_of(build, objects, rounds).items()]

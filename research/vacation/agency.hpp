@@ -11,20 +11,11 @@
 //     carried out determines the tables.
 #pragma once
 
-#include "../peer/random.hpp"
 #include "tables.hpp"
 
 #include <string>
 
 namespace hf::apps::vacation {
-
-struct agency_options {
-    std::uint32_t relations = 1 << 16; // rows of each map in the beginning
-    std::uint32_t queries = 4;         // offers that a request looks at, at most
-    std::uint32_t query_percent = 80;  // share of the rows that requests ask for. MOD §6.1
-    std::uint32_t user_percent = 55;   // share of requests that reserve. MOD §6.1
-    std::uint64_t seed = 1;
-};
 
 class agency {
 public:
@@ -32,8 +23,7 @@ public:
 
     /// Fills the maps, unless that has been done. Errors: pool_full.
     status open_for_business();
-    /// Carries out request t: user_percent make a reservation; of the others one half strikes a
-    /// customer off, the other half changes the offers. Errors: pool_full; nothing is changed.
+    /// Carries out request t. Errors: pool_full; the books balance.
     status request(std::uint64_t t);
 
     struct report {
@@ -44,17 +34,8 @@ public:
     report look() const;
 
 private:
-    static void put_new(transaction& in, kind what, identifier id, random_words& random);
-    void reserve(transaction& in, random_words random);
-    void strike_off(transaction& in, random_words random);
-    void change_offers(transaction& in, random_words random);
-    static void add_to(transaction& in, kind what, identifier id, std::uint32_t price);
-    static void take_from(transaction& in, kind what, identifier id);
-    identifier any_id(random_words& random) const;
-
     tables& tables_;
     agency_options options_;
-    std::vector<reservation> list_; // room that outlives a transaction
 };
 
 } // namespace hf::apps::vacation

@@ -3,17 +3,16 @@
 // holdfast-vacation: a travel agency whose clients' requests survive kill -9.
 //
 //   $ holdfast-vacation agency.hf & sleep 1; kill -9 %1; holdfast-vacation agency.hf --requests 0
+#include "../peer/builds.hpp"
+#include "../peer/journal.hpp"
+#include "../peer/measured.hpp"
 #include "../peer/pmdk.hpp"
 #include "agency.hpp"
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
-#include <chrono>
 #include <cstdio>
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 namespace {
 
@@ -32,20 +31,8 @@ int refuse(const std::string& why) {
     return 1;
 }
 
-// A number in a file that outlives this process: how many requests have been answered.
-std::uint64_t* open_journal(const std::string& path) {
-    static std::uint64_t nowhere;
-    if (path.empty()) return &nowhere;
-    const int file = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    if (file < 0 || ::ftruncate(file, sizeof(std::uint64_t)) != 0) return nullptr;
-    void* const bytes =
-        ::mmap(nullptr, sizeof(std::uint64_t), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-    ::close(file);
-    return bytes == MAP_FAILED ? nullptr : static_cast<std::uint64_t*>(bytes);
-}
-
 int run(const settings& given) {
-    volatile std::uint64_t* const answered = open_journal(given.journal);
+    volatile std::uint64_t* const answered = hf::apps::open_journal(given.journal);
     if (answered == nullptr) return refuse("cannot open " + given.journal);
     const auto opened = open_tables(given.tables);
     if (!opened) return refuse(opened.error().what());
@@ -53,28 +40,31 @@ int run(const settings& given) {
     std::puts("opens");
     std::fflush(stdout); // a test that kills it waits for the line
     if (const auto done = office.open_for_business(); !done.ok()) return refuse(done.what());
-    const auto start = std::chrono::steady_clock::now();
+    const hf::apps::measured spent;
     for (std::uint64_t t = given.first; t < given.first + given.requests; ++t) {
         if (const auto done = office.request(t); !done.ok()) return refuse(done.what());
         *answered = t + 1;
     }
-    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+    nlohmann::ordered_json out;
+    spent.add_to(out, given.requests);
     const agency::report seen = office.look();
     if (!seen.wrong.empty()) return refuse("inconsistent: " + seen.wrong);
-    nlohmann::ordered_json out;
     out["rows"] = seen.rows;
     out["customers"] = seen.customers;
     out["reservations"] = seen.reservations;
     out["digest"] = seen.digest;
-    out["seconds"] = seconds.count();
     std::puts(out.dump().c_str());
     return 0;
 }
 
 void declare(CLI::App& app, settings& to, std::string& mode) {
     app.add_option("pool", to.tables.path, "The agency's file; made when missing")->required();
+#define HF_NAME(build) #build,
     app.add_option("--engine", to.tables.engine)
-        ->check(CLI::IsMember({"mod", "pmdk", "volatile"}))
+        ->check(CLI::IsMember({HF_APPLICATION_BUILDS(HF_NAME) "mod", "pmdk", "volatile"}))
+        ->capture_default_str();
+    app.add_option("--tree", to.tables.tree, "Of engines with sections: red-black or AVL")
+        ->check(CLI::IsMember({"rb", "avl"}))
         ->capture_default_str();
     app.add_option("--mode", mode, "What it survives: process (kill -9) or pmem (power loss)")
         ->check(CLI::IsMember({"process", "pmem"}))
@@ -94,6 +84,7 @@ void declare(CLI::App& app, settings& to, std::string& mode) {
         ->check(CLI::Range(0U, 100U))
         ->capture_default_str();
     app.add_option("--seed", to.agency.seed)->capture_default_str();
+    app.add_flag("--prefault", to.tables.prefault, "Touch the file's pages first");
     app.add_option("--journal", to.journal, "File to count the answered requests in");
 }
 

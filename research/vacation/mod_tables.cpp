@@ -55,11 +55,11 @@ public:
         if (value) copy_list(*value, found);
         return value.has_value();
     }
-    void book(identifier id, std::span<const reservation> more) override {
+    bool book(identifier id, std::span<const reservation> more) override {
         std::uint64_t bill = 0;
         value_.assign(sizeof bill, '\0');
         if (const auto old = customers_.get(id)) {
-            if (more.empty()) return;
+            if (more.empty()) return true;
             value_.assign(*old);
             bill = bill_of(*old);
         }
@@ -67,6 +67,7 @@ public:
         std::memcpy(value_.data(), &bill, sizeof bill);
         value_.append(reinterpret_cast<const char*>(more.data()), more.size_bytes());
         customers_.insert_or_assign(id, value_);
+        return true;
     }
     void erase_customer(identifier id) override { customers_.erase(id); }
 
@@ -78,7 +79,7 @@ private:
     std::string& value_; // room that outlives the transaction
 };
 
-class mod_tables final : public tables {
+class mod_tables final : public stepwise_tables {
 public:
     mod_tables(hf::pool opened, const std::array<offers, all_kinds.size()>& rows,
                const customers& clients)

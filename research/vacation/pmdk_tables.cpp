@@ -94,7 +94,7 @@ private:
     PMEMoid* buckets_;
 };
 
-class pmdk_tables final : public tables, private transaction {
+class pmdk_tables final : public stepwise_tables, private transaction {
 public:
     pmdk_tables(pmdk::pool_handle opened, root_object& root)
         : pool_(std::move(opened)),
@@ -148,7 +148,7 @@ private:
         if (one != nullptr) copy_list(*one, found);
         return one != nullptr;
     }
-    void book(identifier id, std::span<const reservation> more) override {
+    bool book(identifier id, std::span<const reservation> more) override {
         account* one = customers_.find(id);
         if (one == nullptr) one = customers_.insert(id, {0, OID_NULL});
         else if (!more.empty()) snapshot(one);
@@ -158,6 +158,7 @@ private:
             one->list = fresh;
             one->bill += each.price;
         }
+        return true;
     }
     void erase_customer(identifier id) override {
         const account* const one = customers_.find(id);

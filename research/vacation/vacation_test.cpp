@@ -2,10 +2,12 @@
 //
 // The agency's books balance on every engine, and hold what the volatile ones hold after the same
 // requests; also in a process that died between two requests. Deaths within one: kill_test.py.
+#include "../peer/builds.hpp"
 #include "agency.hpp"
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <csignal>
 #include <filesystem>
 #include <sys/wait.h>
@@ -27,7 +29,9 @@ agency::report replayed(std::uint64_t requests) {
 class AgencyOn : public testing::TestWithParam<std::tuple<std::string, bool>> {
 protected:
     AgencyOn() {
-        options_.engine = std::get<0>(GetParam());
+        const std::string& given = std::get<0>(GetParam());
+        options_.engine = given.substr(0, given.find('/'));
+        options_.tree = given.substr(given.find('/') + 1); // of engines with sections
         options_.power = std::get<1>(GetParam());
         options_.rows = small.relations;
         options_.path = "/dev/shm/holdfast-vacation-test." + std::to_string(::getpid());
@@ -83,19 +87,24 @@ TEST_P(DurableAgencyOn, KeepsEveryAnsweredRequest) {
     EXPECT_EQ(office.look().digest, replayed(600).digest);
 }
 
-INSTANTIATE_TEST_SUITE_P(Engines, AgencyOn,
-                         testing::Combine(testing::Values("mod", "pmdk", "volatile"),
-                                          testing::Bool()),
-                         [](const auto& given) {
-                             return std::get<0>(given.param) +
-                                    (std::get<1>(given.param) ? "_pmem" : "_process");
-                         });
+std::vector<std::string> engines_and(std::vector<std::string> more) {
+#define HF_NAMES(build) #build "/rb", #build "/avl",
+    more.insert(more.end(), {HF_APPLICATION_BUILDS(HF_NAMES)});
+    return more;
+}
+constexpr auto named = [](const auto& given) {
+    std::string name = std::get<0>(given.param) + (std::get<1>(given.param) ? "_pmem" : "_process");
+    std::replace(name.begin(), name.end(), '/', '_');
+    return name;
+};
+INSTANTIATE_TEST_SUITE_P(
+    Engines, AgencyOn,
+    testing::Combine(testing::ValuesIn(engines_and({"mod", "pmdk", "volatile"})), testing::Bool()),
+    named);
 INSTANTIATE_TEST_SUITE_P(Engines, DurableAgencyOn,
-                         testing::Combine(testing::Values("mod", "pmdk"), testing::Bool()),
-                         [](const auto& given) {
-                             return std::get<0>(given.param) +
-                                    (std::get<1>(given.param) ? "_pmem" : "_process");
-                         });
+                         testing::Combine(testing::ValuesIn(engines_and({"mod", "pmdk"})),
+                                          testing::Bool()),
+                         named);
 
 TEST(Agency, RequestsAreOfAllKinds) {
     const auto before = replayed(0);

@@ -14,7 +14,7 @@ struct customer {
     std::vector<reservation> list;
 };
 
-class volatile_tables final : public tables, private transaction {
+class volatile_tables final : public stepwise_tables, private transaction {
 public:
     status run(const std::function<void(transaction&)>& client) override {
         client(*this);
@@ -50,10 +50,11 @@ private:
         found = at->second.list;
         return true;
     }
-    void book(identifier id, std::span<const reservation> more) override {
+    bool book(identifier id, std::span<const reservation> more) override {
         customer& one = customers_[id];
         for (const reservation& each : more) one.bill += each.price;
         one.list.insert(one.list.end(), more.begin(), more.end());
+        return true;
     }
     void erase_customer(identifier id) override { customers_.erase(id); }
 
@@ -63,15 +64,8 @@ private:
 
 } // namespace
 
-result<std::unique_ptr<tables>> open_volatile(const table_options&) {
-    return std::unique_ptr<tables>(std::make_unique<volatile_tables>());
-}
-
-result<std::unique_ptr<tables>> open_tables(const table_options& options) {
-    if (options.engine == "mod") return open_mod(options);
-    if (options.engine == "pmdk") return open_pmdk(options);
-    if (options.engine == "volatile") return open_volatile(options);
-    return status(errc::bad_argument, "no such engine: " + options.engine);
+result<std::unique_ptr<stepwise_tables>> open_volatile(const table_options&) {
+    return std::unique_ptr<stepwise_tables>(std::make_unique<volatile_tables>());
 }
 
 } // namespace hf::apps::vacation

@@ -31,7 +31,7 @@ LEVEL = {"base": 0, "cli": 1, "trace": 1, "persist": 2, "power": 2.5, "pool": 3,
          "clobber": 8, "undo": 8, "selective": 8, "redo": 8, "justdo": 8, "mod": 8, "simpo": 8, "verify": 8.5, "auto": 8.5, "engines": 9, "structures": 9, "c": 10,
          "crash": 10,       # what a crash program is written against; the checker implements it
          "apps": 11, "bench": 12, "examples": 11, "tools": 13,
-         "sim": 2, "slpmt": 3, "peer": 10, "bfs": 11, "vacation": 11,        # research/, whose folders are modules, too
+         "sim": 2, "slpmt": 3, "peer": 10, "bfs": 11, "vacation": 11, "yada": 11,        # research/, whose folders are modules, too
          "simpo_applications": 13, "justdo_recovery": 13,
          "check": 12}        # for tests: no module may include it
 PUBLIC = {"result": "base", "log": "base", "statistics": "open", "copy": "pool", "migration": "open", "recovery": "base", "persist": "persist", "options": "pool", "sizes": "pool", "pool": "open", "alloc": "open", "blocks": "open", "staged": "section",
