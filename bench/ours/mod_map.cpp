@@ -39,6 +39,8 @@ public:
         return found != nullptr;
     }
     std::uint64_t scan(std::uint64_t, std::uint64_t, void*) noexcept override { return 0; }
+    void begin_batch(std::uint64_t) noexcept override { pool_.begin_batch(); }
+    void end_batch() noexcept override { mod_pool::end_batch(); }
     map_facts facts() const override { return pool_.facts(); }
     std::optional<memory_use> memory() override { return pool_.memory(map_.size()); }
 
@@ -63,6 +65,8 @@ public:
         return set_.contains(key);
     }
     std::uint64_t scan(std::uint64_t, std::uint64_t, void*) noexcept override { return 0; }
+    void begin_batch(std::uint64_t) noexcept override { pool_.begin_batch(); }
+    void end_batch() noexcept override { mod_pool::end_batch(); }
     map_facts facts() const override { return pool_.facts(); }
     std::optional<memory_use> memory() override { return pool_.memory(set_.size()); }
 

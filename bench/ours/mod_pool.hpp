@@ -9,6 +9,7 @@
 #include <holdfast/author/mod/store.hpp>
 #include <holdfast/pool.hpp>
 
+#include <optional>
 #include <utility>
 
 namespace hf::bench {
@@ -50,6 +51,8 @@ public:
         return seen;
     }
     mod::store& store() { return mod::store::in(pool_); }
+    void begin_batch() { together_.emplace(pool_); }
+    static void end_batch() { together_.reset(); }
 
 private:
     hf::pool open(const map_options& given) {
@@ -69,6 +72,7 @@ private:
     temporary_file file_;
     hf::pool pool_;
     bool on_return_;
+    static inline thread_local std::optional<durable_together> together_;
 };
 
 } // namespace hf::bench

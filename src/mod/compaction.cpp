@@ -165,9 +165,9 @@ status compaction::check() {
     return refusal(
         file_.path(), errc::conflict,
         fmt::format(
-            "{} blocks of {} bytes are not MOD's, and what points to them stands in objects that "
-            "are their program's alone: they cannot be moved; pool.trim() gives free space back "
-            "where it is",
+            "expected MOD's containers alone, found {} other blocks of {} bytes: compaction would "
+            "move them, and cannot change the pointers to them. Call pool.trim() instead: it moves "
+            "nothing and gives free space back",
             others, bytes));
 }
 
@@ -177,10 +177,9 @@ status compaction::check_kinds() const {
         if (c.kind != 0 && c.kind != builtin_kind::family && kind_of(i) == nullptr)
             return refusal(
                 file_.path(), errc::missing_engine,
-                fmt::format(
-                    "root \"{}\" is of kind {}, which this program does not know: compact the "
-                    "pool with mod::compact() in one that does",
-                    c.name, c.kind));
+                fmt::format("root \"{}\" is of kind {}, which this program does not know: call "
+                            "mod::compact() in a program that registers the kind (mod::add_kind)",
+                            c.name, c.kind));
     }
     return {};
 }
@@ -197,7 +196,9 @@ status compaction::meet(const visit& at, std::uint32_t cell) {
     if (place == 0) {
         const std::uint64_t granule = heap_.take(*a) / granule_bytes;
         if (granule > ref_max)
-            return {errc::limit_reached, file_.path() + ": limit_reached: too many nodes"};
+            return {errc::limit_reached,
+                    file_.path() + ": limit_reached: the nodes do not fit the first 32 GiB of the "
+                                   "new file: call pool.trim() instead"};
         place = static_cast<ref>(granule);
         ++nodes_;
     }
@@ -216,8 +217,10 @@ status compaction::plan_word(std::uint32_t cell, std::uint64_t word) {
     if (named.all.size() != 1 || named.all[0].node != (static_cast<ref>(word) & ref_max))
         return refusal(
             file_.path(), errc::conflict,
-            fmt::format("root \"{}\": the low half of its word is not the one node that it names",
-                        c.name));
+            fmt::format("root \"{}\": expected a word whose low half is the ref of the one node "
+                        "that it names, found {:#x} and {} nodes: compaction cannot change it. "
+                        "Call pool.trim() instead: it moves nothing",
+                        c.name, word, named.all.size()));
     if (status s = meet(named.all[0], cell); !s.ok()) return s;
     return follow_items();
 }
@@ -289,8 +292,9 @@ status compaction::write_node(const item& of, const new_image& to) {
     if (form.visits_of(is) == named) return {};
     return refusal(
         file_.path(), errc::conflict,
-        fmt::format("root \"{}\": a node at {:#x} names others in a way that is no word of it: it "
-                    "cannot be moved",
+        fmt::format("root \"{}\": expected each reference in the node at {:#x} to be a word of "
+                    "4 bytes, found one that is not: compaction cannot change it. Call "
+                    "pool.trim() instead: it moves nothing",
                     in_.cells()[of.cell].name, std::uint64_t{of.node} * granule_bytes));
 }
 
@@ -390,7 +394,9 @@ status compaction::seal(const os_file& to, const new_image& image,
     root_words roots;
     std::memcpy(&roots, image.at(root_words_offset), sizeof roots);
     if (writer.finish(closing, roots)) return {};
-    return refusal(file_.path(), errc::pool_full, "no room for the seal of the compacted pool");
+    return refusal(file_.path(), errc::pool_full,
+                   "the seal of the compacted pool does not fit behind it: call pool.trim() "
+                   "instead");
 }
 
 status compaction::write(os_file& to) {
@@ -425,12 +431,16 @@ status take_permissions(const os_file& from, const os_file& to, const std::strin
     if (old.st_nlink > 1)
         return refusal(
             path, errc::conflict,
-            fmt::format("the file has {} names, of which one alone would be the compacted pool's",
-                        old.st_nlink));
+            fmt::format(
+                "expected one name of the file, found {} hard links: only one of them would "
+                "lead to the compacted pool. Remove the others first",
+                old.st_nlink));
     if (!to.take_owner_of(from.descriptor()))
         return refusal(
             path, errc::permission,
-            fmt::format("the compacted pool cannot have its owner: {}", std::strerror(errno)));
+            fmt::format("the new file cannot get the owner of the old one: {}. Compact the pool as "
+                        "its owner",
+                        std::strerror(errno)));
     return {};
 }
 
@@ -441,7 +451,8 @@ status still_named(const os_file& old, const std::string& path) {
                       mine.st_dev == named.st_dev && mine.st_ino == named.st_ino;
     if (same) return {};
     return refusal(path, errc::conflict,
-                   "the file was renamed or removed while it was being compacted");
+                   "another program renamed or removed the file during the compaction, which has "
+                   "changed nothing: compact it under its present name");
 }
 
 /// Upholds (1).
@@ -458,7 +469,8 @@ result<pool> open_old(const std::string& path, const open_options& given) {
     if (!file) return file.error();
     if ((*file)->migrating())
         return refusal(path, errc::conflict,
-                       "on its way to another layout: its program brings it there first");
+                       "a migration to another layout has begun and not ended: open the pool with "
+                       "its program, which ends the migration, then compact it");
     return pool::impl::open(std::move(*file), how, start);
 }
 
@@ -496,8 +508,9 @@ result<compact_report> compact_pool(const std::string& path, const open_options&
     if (done.ok()) done = made->replace(); // upholds (2)
     if (!done.ok()) return done;
     if (status s = made->sync_directory(); !s.ok())
-        return status{s.code(), s.what() + ": the compacted pool is in place, but a failure of "
-                                           "the machine may bring the old one back"};
+        return status{s.code(), s.what() + ": the compacted pool is in place, but its name may not "
+                                           "be on the disk yet: a power failure may bring the old "
+                                           "pool back. Sync the folder"};
     return all.report();
 } catch (const std::bad_alloc&) {
     return out_of_memory(path);

@@ -61,8 +61,9 @@ static void take(reader_steps::step s) {
 status store::impl::check_sequence(const pool_file& file) {
     const std::uint64_t told = load(file.words_for_readers()->sequence);
     if (told <= os_file::announced_max) return {};
-    return corrupt(file, fmt::format("the sequence that readers are told is {}, at most {} "
-                                     "expected: it can be opened without shared",
+    return corrupt(file, fmt::format("the number of the last commit, which readers look at, is "
+                                     "{}, expected at most {}: open the pool without shared, "
+                                     "which does not use the number",
                                      told, os_file::announced_max));
 }
 
@@ -126,8 +127,8 @@ std::string store::impl::held_back() const {
     if (words_ == nullptr) return {};
     const std::uint64_t oldest = pool_->file->own_file()->oldest_announced();
     if (oldest >= sequence_.load()) return {};
-    return fmt::format("; a process that reads beside this one keeps a version that is {} commits "
-                       "old, and all that was replaced since",
+    return fmt::format("; another process holds a snapshot that is {} commits old, so no node "
+                       "replaced since can be used again: let that process drop or refresh it",
                        sequence_.load() - oldest);
 }
 
@@ -211,8 +212,8 @@ void store::impl::look_first(root::volatile_part& part) noexcept try {
     const std::scoped_lock held{roots_lock_};
     if (part.seen == nullptr) look_again(part);
 } catch (const std::bad_alloc&) {
-    fatal("%s: no memory to keep a version of \"%s\"", pool_->file->path().c_str(),
-          part.durable->name);
+    fatal("%s: out of memory while a snapshot of \"%s\" was taken for a handle's first read",
+          pool_->file->path().c_str(), part.durable->name);
 }
 
 /// Requires: roots_lock_ held.
@@ -243,7 +244,8 @@ result<root*> store::impl::open_beside(const place& at, const kind& what, std::u
         return status{
             errc::not_found,
             fmt::format(
-                "{}: not_found: no container \"{}\", and one that reads beside a writer makes none",
+                "{}: not_found: no container \"{}\", and this process cannot make it, as it only "
+                "reads beside a writer: let the writer open the container first",
                 pool_->file->path(), at.name)};
     };
     const std::scoped_lock held{roots_lock_};

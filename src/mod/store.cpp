@@ -314,8 +314,9 @@ status store::impl::collect() {
     }
     space_.trim();
     if (s.ok() && uncounted_)
-        s = {errc::io_error, pool_->file->path() + ": io_error: out of memory earlier: what was "
-                                                   "given up since is reclaimed by the next open"};
+        s = {errc::io_error, pool_->file->path() + ": io_error: memory ran out earlier, so nodes "
+                                                   "given up since stay in use: the next open "
+                                                   "reclaims them"};
     return s.ok() && space_.damaged() ? damaged() : s;
 }
 

@@ -204,8 +204,9 @@ result<store::impl::chain> store::impl::steps_to(const new_version& u) const {
     };
     if (u.next == nullptr || u.next->state_ == nullptr) return bad("an empty version");
     if (u.next->state_->in != this || u.next->state_->to != u.to->part_)
-        return bad("a version of another root: versions are committed where they come from");
-    if (!u.next->state_->done) return bad("a version that is still being changed");
+        return bad("a version of another root: commit it to the root that it comes from");
+    if (!u.next->state_->done)
+        return bad("a version that is still being changed: call done() first");
     chain steps{u.to->part_, 0, {}, {}, {}};
     version::state* s = u.next->state_;
     for (; !s->committed; s = s->parent) {
@@ -223,9 +224,11 @@ result<store::impl::chain> store::impl::steps_to(const new_version& u) const {
 /// Requires: their owners' locks held.
 status store::impl::check_current(std::span<const chain> chains) const {
     const auto conflict = [&](const root::volatile_part& at) {
-        return status{errc::conflict,
-                      fmt::format("{}: conflict: root \"{}\" has another version by now",
-                                  pool_->file->path(), at.durable->name)};
+        return status{
+            errc::conflict,
+            fmt::format("{}: conflict: another commit has changed root \"{}\": update a new "
+                        "snapshot",
+                        pool_->file->path(), at.durable->name)};
     };
     for (const chain& c : chains) {
         HF_ASSERT(c.to->owner().lock.is_held());

@@ -117,6 +117,7 @@ void log::watch(const std::byte* base, const log_header& sizes) {
     open_ = std::make_unique<batch>(sizes.batch_bytes_max);
     spare_ = std::make_unique<batch>(sizes.batch_bytes_max);
     lines_max_ = open_->lines_max();
+    pending_.resize(lines_max_);
     open_->start(1);
 }
 
@@ -229,10 +230,11 @@ std::uint64_t log::next_offset() const noexcept {
 void log::take(std::uintptr_t first, std::uintptr_t end, std::unique_lock<std::mutex>& held) {
     for (std::uintptr_t line = first; line < end; line += line_bytes) {
         const std::uint64_t number = number_of(line);
-        while (failed_.ok() && runners_.empty() &&
+        const auto is_put_off = [&] { return !runners_.empty() || !pending_.empty(); };
+        while (failed_.ok() && !is_put_off() &&
                !open_->take(number, reinterpret_cast<const std::byte*>(line)))
             make_room(held);
-        if (!runners_.empty()) put_off(number, held);
+        if (is_put_off()) put_off(number, held);
     }
 }
 
@@ -263,7 +265,6 @@ line_log::runner& log::runner_of(std::uint32_t lane) {
     // What they may cover is half a batch at most, beside what is pending.
     const std::uint64_t runners_max = lines_max_ / 2 / cover_lines();
     const std::uint64_t wanted = std::min<std::uint64_t>(lane, runners_max - 1);
-    if (runners_.empty()) pending_.resize(lines_max_);
     while (runners_.size() <= wanted) runners_.emplace_back();
     runners_[wanted].shared = wanted == runners_max - 1;
     return runners_[wanted];
@@ -288,10 +289,10 @@ void log::reopen() noexcept { closed_.store(absorbing_, std::memory_order_releas
 
 /// Requires: lock_ held, no section runs, and the open batch has room.
 void log::take_pending() noexcept {
-    for (std::uint64_t number : pending_.lines()) {
+    pending_.for_each([this](std::uint64_t number) {
         [[maybe_unused]] const bool taken = open_->take(number, base_ + number * line_bytes);
         HF_ASSERT(taken);
-    }
+    });
     pending_.clear();
 }
 
@@ -369,6 +370,7 @@ void log::hold_cover() noexcept {
 
 void log::hold(std::uint64_t lines) noexcept {
     std::unique_lock held{lock_};
+    HF_ASSERT(lines + reserved_lines() <= lines_max_);
     while (failed_.ok() && pending_.size() + lines + reserved_lines() > lines_max_) absorb(held);
     held.release();
 }
@@ -386,7 +388,12 @@ void log::add(const void* address, std::size_t bytes) noexcept {
     append_range(line_of(address), reinterpret_cast<std::uintptr_t>(address) + bytes);
 }
 
-void log::let_go() noexcept { lock_.unlock(); }
+void log::let_go() noexcept {
+    std::unique_lock held{lock_, std::adopt_lock};
+    if (pending_.size() < lines_max_ / early_part) return;
+    take_pending_if_quiet(held);
+    write_early();
+}
 
 void log::let_go(runner& mine) noexcept {
     std::unique_lock held{lock_, std::adopt_lock};

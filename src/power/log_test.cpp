@@ -321,6 +321,22 @@ protected:
         log.order();
     }
 
+    /// Adds so many lines while the log is held.
+    void add(std::uint64_t line, std::uint64_t count, unsigned n) {
+        log.hold(count);
+        for (std::uint64_t end = line + count; line < end; ++line) {
+            content->content[line * line_bytes] = std::byte(n);
+            log.add(content->content + line * line_bytes, 1);
+        }
+        log.let_go();
+    }
+    found_log found() {
+        auto read = found_log::read("p.hf-power", file, device.files[0].size(),
+                                    {{}, 0, log.salt(), first_line, line_count});
+        if (!read) ADD_FAILURE() << read.error().what();
+        return read ? std::move(*read) : found_log();
+    }
+
     const log_header sizes = log::sized_for(1); // batches of 16 KiB, segments of 64
     std::unique_ptr<image> content = std::make_unique<image>();
     recorded_device device;
@@ -354,6 +370,33 @@ TEST_F(PowerBatch, IsWholeThoughPartsOfItWereWrittenBefore) {
         ASSERT_EQ(std::memcmp(there.data(), content->content, there.size()), 0) << n;
     }
     EXPECT_GT(log.counts().checkpoints, 2U);
+}
+
+/// No wait comes between: the first batch is written when it is full.
+TEST_F(PowerBatch, HasWhatWasAddedWhileTheLogWasHeldBeforeWhatIsFencedLater) {
+    add(first_line, 3, 7);
+    for (std::uint64_t line = first_line + 10; log.counts().batches == 0; ++line) {
+        ASSERT_LT(line, line_count);
+        store(line, 0, 1);
+        log.order();
+    }
+    unsigned seen = 0;
+    const found_log there = found();
+    for (const logged_line& line : there.lines()) {
+        if (line.number >= first_line + 3) continue;
+        ++seen;
+        EXPECT_EQ(line.bytes[0], std::byte{7});
+    }
+    EXPECT_EQ(seen, 3U);
+}
+
+TEST_F(PowerBatch, HasALineOnceThatWasAddedOften) {
+    for (unsigned n = 1; n <= 200; ++n) add(first_line + n % 2, 1, n);
+    ASSERT_TRUE(log.make_durable().ok());
+    const found_log there = found();
+    ASSERT_EQ(there.lines().size(), 2U);
+    for (const logged_line& line : there.lines())
+        EXPECT_EQ(line.bytes[0], std::byte(line.number == first_line ? 200 : 199));
 }
 
 // An error that passes: the lines that it has taken are in no later write.
