@@ -48,7 +48,8 @@ struct next_section {
     static constexpr std::uint64_t none = ~std::uint64_t{0};
     std::uint64_t instance = none; // of the pool
     protocol* by = nullptr;
-    bool is_short = false; // the open section began like that, and nobody has doomed it
+    std::uint32_t engine = 0; // its bit
+    bool is_short = false;    // the open section began like that, and nobody has doomed it
 };
 extern constinit thread_local next_section next_section_here
     __attribute__((tls_model("initial-exec")));
