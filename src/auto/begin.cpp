@@ -36,7 +36,7 @@ bool runs_by_undo(const section& in) noexcept {
 } // namespace hf
 
 extern "C" int hf_auto_begin(const hf_txfunc* function, const void* packed_args) noexcept {
-    if (hf::undo::undo_protocol<hf::ordered_medium>::begin_again(*function)) [[likely]]
+    if (hf::word_protocol::begin_again(hf::engine_rows::undo, *function)) [[likely]]
         return HF_SECTION_OPENED | HF_SECTION_IN_ORDER;
     return hf::begin_otherwise(*function, packed_args);
 }

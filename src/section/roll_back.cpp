@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <base/assert.hpp>
 #include <log/restore.hpp>
+#include <log/word_log.hpp>
 #include <section/roll_back.hpp>
 
 namespace hf {
@@ -9,7 +10,9 @@ void roll_back(pool::impl& pool, const pending_section& pending) {
     HF_ASSERT_SLOW(pending.sound);
     pool_file& file = *pool.file;
     restore_old_bytes(file, pending, restored::everything);
-    store_mark(file.medium(), lane_at(file, pending.lane), pending.begin.epoch);
+    lane_header* const header = lane_at(file, pending.lane);
+    end_word_log(file.medium(), header);
+    store_mark(file.medium(), header, pending.begin.epoch);
     file.medium().fence();
     release_blocks(pool, pending, false);
 }

@@ -2,7 +2,7 @@
 //
 // Undo logging: the old bytes of every store, once a word; an unfinished section is rolled back.
 // Its commit mark is durable before the section returns: a section without one is undone. Unless
-// its stores are left to the next section (protocol.hpp, 6): then their sum says whether they are
+// its stores are left to the next section (protocol.hpp, 4): then their sum says whether they are
 // durable, and where they are not, that section's old bytes are put back, and then its own.
 #include <base/assert.hpp>
 #include <log/restore.hpp>
@@ -90,7 +90,7 @@ protected:
         const bool returned = header->returned != 0 && header->returned == sum_now(file, pending);
         bool earlier_returned = returned;
         if (!returned) restore_old_bytes(file, pending, restored::everything);
-        if (!returned && earlier != nullptr) { // upholds protocol.hpp (6)
+        if (!returned && earlier != nullptr) { // upholds protocol.hpp (4)
             left_payload left;
             std::memcpy(&left, pending.args.data(), sizeof left);
             earlier_returned = left.sum == sum_now(file, *earlier);

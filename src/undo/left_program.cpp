@@ -265,7 +265,7 @@ const hf_txfunc pair_desc{HF_ABI_VERSION,        8, 2303,       1, "add_to_pair"
                           hf::crash::add_schema, 1, add_to_pair};
 [[maybe_unused]] const bool pair_registered = (hf_txfunc_register(&pair_desc), true);
 
-/// Engine clobber in such a pool: its sections leave nothing (undo/protocol.hpp, 6).
+/// Engine clobber in such a pool: its sections leave nothing (undo/protocol.hpp, 4).
 class left_by_clobber final : public left {
     unsigned operations(unsigned) const override { return 4; }
     void run(hf::pool& p, unsigned, unsigned) override {

@@ -10,130 +10,13 @@ namespace hf::undo {
 [[gnu::used]] static constexpr engine_ptr (*linked)() noexcept = &engine;
 
 namespace {
-constexpr std::uint64_t left_bytes_max = 16 * line_bytes; // of memory of its own (7)
-}
-
-void undo_protocol<ordered_medium>::begin(const hf_txfunc& function, const void* /*args*/) {
-    HF_ASSERT_SLOW(!doomed_);
-    in_.check_place(function);
-    in_.begin(*this, function);
-    log_.start(*in_.pool().file, in_.marks().lane(), row.bit, function.id);
-    ++serial_;
-}
-
-/// An engine that resumes sections has its pool opened before one begins: that voids this offer.
-void undo_protocol<ordered_medium>::offer_again() noexcept {
-    next_section& next = next_section_here;
-    next.is_short = false;
-    next.by = this;
-    const bool asked_first = resumes_here.load(std::memory_order_relaxed) != nullptr;
-    next.instance = begins_again_ && !asked_first ? instance_ : next_section::none;
-}
-
-inline undo_protocol<ordered_medium>* undo_protocol<ordered_medium>::begun_again() noexcept {
-    const next_section& next = next_section_here;
-    if (!next.is_short) return nullptr;
-    auto& self = static_cast<undo_protocol&>(*next.by);
-    HF_ASSERT_SLOW(current_section == &self.in_ && !self.doomed_);
-    return &self;
-}
-
-inline void undo_protocol<ordered_medium>::end_again() noexcept {
-    ++persist::thread_counters().sections;
-    in_.end_again();
-    next_section_here.instance = instance_;
-    next_section_here.is_short = false;
-}
-
-inline void undo_protocol<ordered_medium>::commit_words() noexcept {
-    log_.end_again();
-    end_again();
-}
-
-void undo_protocol<ordered_medium>::commit_blocks() noexcept {
-    without_exceptions("hf_undo_commit", [&] { change_hands(); });
-    log_.end();
-    in_.release_blocks();
-    end_again();
-}
-
-inline void undo_protocol<ordered_medium>::log_block(record_kind kind, block b) {
-    if (!log_.fits(word_entry_bytes)) [[unlikely]]
-        extend_log(word_entry_bytes);
-    log_.add_block(kind, b);
-}
-
-/// Logs each block, and changes its bit.
-[[gnu::always_inline]] inline void undo_protocol<ordered_medium>::change_hands() {
-    const section_blocks& blocks = in_.blocks();
-    heap& durable = in_.pool().blocks.durable();
-    const auto dirty = [](const void* word) {
-        persist::thread_counters().pm_bytes += word_bytes;
-        trace::announce(trace::store, word, word_bytes);
-    };
-    for (block b : blocks.taken()) {
-        log_block(record_kind::alloc, b); // upholds (2)
-        durable.publish_in_order(b, dirty);
-    }
-    for (block b : blocks.adopted()) {
-        log_block(record_kind::staged, b); // upholds (2)
-        durable.publish_in_order(b, dirty);
-    }
-    for (block b : blocks.freed()) {
-        log_block(record_kind::free, b); // upholds (2)
-        durable.retract(b, dirty);
-    }
-}
-
-void undo_protocol<ordered_medium>::log(const void* address, std::uint64_t bytes) {
-    HF_ASSERT_SLOW(in_.running());
-    const std::uint64_t offset = in_.checked_offset(address, bytes);
-    if (offset == section::outside || bytes == 0) return;
-    if (!in_.fresh(offset)) log_old_bytes(offset, address, bytes);
-    in_.will_store(address, bytes);
-}
-
-void undo_protocol<ordered_medium>::log_ahead(const void* address, std::uint64_t bytes) {
-    const auto offset =
-        static_cast<std::uint64_t>(static_cast<const std::byte*>(address) - in_.base());
-    // What is wrong with the address, the store itself will say.
-    if (in_.pool().contains(address) && bytes != 0 && !in_.fresh(offset))
-        log_old_bytes(offset, address, bytes);
-}
-
-void undo_protocol<ordered_medium>::note(const void* address, std::uint64_t bytes) {
-    const std::uint64_t offset = in_.checked_offset(address, bytes);
-    if (offset != section::outside && bytes != 0) in_.will_store(address, bytes);
-}
-
-void undo_protocol<ordered_medium>::log_old_bytes(std::uint64_t offset, const void* address,
-                                                  std::uint64_t bytes) {
-    if (logged_.seen_or_add(serial_, offset, bytes)) return;
-    in_.check_end(offset, bytes);
-    if (!log_.fits(word_log::entry_bytes(bytes))) [[unlikely]]
-        extend_log(word_log::entry_bytes(bytes));
-    log_.add_old_bytes(offset, address, bytes);
-}
-
-/// An entry that takes so many bytes has room behind it. Ends the process where the pool has none.
-void undo_protocol<ordered_medium>::extend_log(std::uint64_t entry_bytes) {
-    const block b = in_.reserve_segment(entry_bytes + 2 * word_entry_bytes);
-    if (b.offset == 0) no_room_for_log();
-    log_.continue_in(b);
-}
-
-void* undo_protocol<ordered_medium>::alloc(std::uint64_t bytes) {
-    const block b = in_.reserve(bytes);
-    return b.offset == 0 ? nullptr : in_.take(b);
+constexpr std::uint64_t left_bytes_max = 16 * line_bytes; // of memory of its own (5)
 }
 
 void undo_protocol<ordered_medium>::commit() {
-    HF_ASSERT_SLOW(in_.running());
-    ++persist::thread_counters().sections;
     if (doomed_) return take_back();
     if (in_.pool().check_pointers) look_at_pointers(in_, log_);
-    change_hands();
-    end();
+    word_protocol::commit();
 }
 
 void look_at_pointers(section& in, const word_log& log) {
@@ -157,15 +40,10 @@ void put_back(section& in, const word_log& log) {
 }
 
 void undo_protocol<ordered_medium>::take_back() {
+    ++persist::thread_counters().sections;
     doomed_ = false; // an exception may leave a section that is doomed
     put_back(in_, log_);
     end();
-}
-
-void undo_protocol<ordered_medium>::end() {
-    log_.end();
-    in_.end_unlogged();
-    offer_again();
 }
 
 void undo_protocol<fenced_medium>::begin(const hf_txfunc& function, const void* /*args*/) {
@@ -173,7 +51,7 @@ void undo_protocol<fenced_medium>::begin(const hf_txfunc& function, const void* 
     may_leave_ = asks_to_leave_ && may_leave_any();
     if (may_leave_) in_.overwritten().want();
     if (!in_.marks().stores_left()) return in_.start_log({});
-    // Its first fence waits for what the section before has left (6).
+    // Its first fence waits for what the section before has left (4).
     static_cast<void>(in_.marks().left(in_.epoch() - 1).flush(in_.medium()));
     in_.start_log({.payload = &left_, .payload_bytes = sizeof left_});
 }
@@ -197,7 +75,7 @@ void* undo_protocol<fenced_medium>::alloc(std::uint64_t bytes) {
 void undo_protocol<fenced_medium>::commit() {
     HF_ASSERT_SLOW(in_.running());
     commit_marks& marks = in_.marks();
-    // What the section before has left is durable before this one's mark can be (6).
+    // What the section before has left is durable before this one's mark can be (4).
     if (marks.stores_left()) in_.fence();
     if (!may_leave_) return in_.commit();
     ++persist::thread_counters().sections;
@@ -221,7 +99,7 @@ void undo_protocol<fenced_medium>::commit() {
     in_.end();
 }
 
-/// Whether (7) holds.
+/// Whether (5) holds.
 bool undo_protocol<fenced_medium>::may_leave_stores() {
     const section_blocks& blocks = in_.blocks();
     HF_ASSERT_SLOW(blocks.adopted().empty());
@@ -266,16 +144,13 @@ void undo_protocol<fenced_medium>::leave_stores(std::size_t named) {
 extern "C" {
 
 int hf_undo_begin(const hf_txfunc* function, const void* packed_args) noexcept {
-    if (hf::undo::undo_protocol<hf::ordered_medium>::begin_again(*function)) [[likely]]
+    if (hf::word_protocol::begin_again(hf::engine_rows::undo, *function)) [[likely]]
         return 1;
     return begin_otherwise(*function, packed_args);
 }
 
 void hf_undo_commit(void) noexcept {
-    auto* const mine = hf::undo::undo_protocol<hf::ordered_medium>::begun_again();
-    if (mine == nullptr) return commit_otherwise();
-    if (hf::current_section->blocks().touched()) return mine->commit_blocks();
-    mine->commit_words();
+    if (!hf::word_protocol::commit_again()) commit_otherwise();
 }
 
 void hf_undo_commit_or_throw(void) { hf_undo_commit(); }

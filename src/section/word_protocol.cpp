@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <base/assert.hpp>
+#include <section/word_protocol.hpp>
+
+namespace hf {
+
+void word_protocol::begin(const hf_txfunc& function, const void* /*args*/) {
+    in_.check_place(function);
+    in_.begin(*this, function);
+    log_.start(*in_.pool().file, in_.marks().lane(), engine().bit, function.id);
+    ++serial_;
+}
+
+/// An engine that resumes sections has its pool opened before one begins: that voids this offer.
+void word_protocol::offer_again() noexcept {
+    next_section& next = next_section_here;
+    next.is_short = false;
+    next.by = this;
+    next.engine = engine().bit;
+    const bool asked_first = resumes_here.load(std::memory_order_relaxed) != nullptr;
+    next.instance = begins_again_ && !asked_first ? instance_ : next_section::none;
+}
+
+void word_protocol::commit_blocks() noexcept {
+    without_exceptions("a section's commit", [&] { change_hands(); });
+    log_.end();
+    in_.release_blocks();
+    end_again();
+}
+
+/// Logs each block that is not, and changes its bit.
+[[gnu::always_inline]] inline void word_protocol::change_hands() {
+    if (runs_again_) return in_.publish_blocks();
+    const section_blocks& blocks = in_.blocks();
+    heap& durable = in_.pool().blocks.durable();
+    const auto dirty = [](const void* word) {
+        persist::thread_counters().pm_bytes += word_bytes;
+        trace::announce(trace::store, word, word_bytes);
+    };
+    for (block b : blocks.taken()) {
+        log_block(record_kind::alloc, b); // upholds (2)
+        durable.publish_in_order(b, dirty);
+    }
+    for (block b : blocks.adopted()) {
+        log_block(record_kind::staged, b); // upholds (2)
+        durable.publish_in_order(b, dirty);
+    }
+    for (block b : blocks.freed()) {
+        log_block(record_kind::free, b); // upholds (2)
+        durable.retract(b, dirty);
+    }
+}
+
+void word_protocol::log(const void* address, std::uint64_t bytes) {
+    HF_ASSERT_SLOW(in_.running());
+    const std::uint64_t offset = in_.checked_offset(address, bytes);
+    if (offset == section::outside || bytes == 0) return;
+    if (!in_.fresh(offset)) log_old_bytes(offset, address, bytes);
+    in_.will_store(address, bytes);
+}
+
+void word_protocol::log_ahead(const void* address, std::uint64_t bytes) {
+    const auto offset =
+        static_cast<std::uint64_t>(static_cast<const std::byte*>(address) - in_.base());
+    // What is wrong with the address, the store itself will say.
+    if (!in_.pool().contains(address) || bytes == 0 || in_.fresh(offset)) return;
+    if (in_.watched() && !in_.pool().blocks.durable().covers(offset, bytes)) return;
+    log_old_bytes(offset, address, bytes);
+}
+
+void word_protocol::note(const void* address, std::uint64_t bytes) {
+    const std::uint64_t offset = in_.checked_offset(address, bytes);
+    if (offset != section::outside && bytes != 0) in_.will_store(address, bytes);
+}
+
+void word_protocol::log_old_bytes(std::uint64_t offset, const void* address, std::uint64_t bytes) {
+    if (in_.watched() && logged(offset, bytes)) return;
+    if (logged_.seen_or_add(serial_, offset, bytes)) return;
+    in_.check_end(offset, bytes);
+    add([&] {
+        make_room(word_log::entry_bytes(bytes));
+        log_.add_old_bytes(offset, address, bytes);
+    });
+}
+
+/// The log goes on in a block of the heap. False: there is no room.
+bool word_protocol::extend_if_room(std::uint64_t entry_bytes, purpose what) {
+    const block b = in_.reserve_segment(entry_bytes + 2 * word_entry_bytes, what);
+    if (b.offset != 0) log_.continue_in(b);
+    return b.offset != 0;
+}
+
+void* word_protocol::alloc(std::uint64_t bytes) {
+    const block b = in_.reserve(bytes);
+    if (runs_again_) log_block(record_kind::alloc, b); // upholds (2)
+    return b.offset == 0 ? nullptr : in_.take(b);
+}
+
+void word_protocol::free(block b) {
+    if (runs_again_) log_block(record_kind::free, b); // upholds (2)
+}
+
+void word_protocol::commit() {
+    HF_ASSERT_SLOW(in_.running());
+    ++persist::thread_counters().sections;
+    change_hands();
+    end();
+}
+
+void word_protocol::end() {
+    const bool in_recovery = in_.watched();
+    if (in_recovery) log_.show();
+    log_.end();
+    in_.end_unlogged();
+    if (!in_recovery) offer_again(); // its section object stays
+}
+
+} // namespace hf
