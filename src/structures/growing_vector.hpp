@@ -5,14 +5,15 @@
 //
 //   (1) Segment s has 8 << s elements; elements never move. A segment is published when it is
 //       filled with zeros, an element's place with the vector's size.
-//   (2) One thread at a time appends, under one lock; elements are changed under one of 16 others,
-//       by their index: two writers of one element do not race, a reader and a writer do, as
-//       atomics may.
-//   (3) Where an engine may take stores back (publish.hpp), readers take the locks shared.
+//   (2) One thread at a time appends, under one lock. An element is changed by one atomic store,
+//       without a lock: it has one of the values that threads give it at the same time. After a
+//       crash that may be one of a call that did not return.
+//   (3) Where an engine may take stores back (publish.hpp), one of 16 locks is taken by the index:
+//       elements are changed under it, and readers take it shared.
 //   (4) Zero-filled is empty.
 //
-// Source: Dechev, Pirkelbauer and Stroustrup, OPODIS 2006; JUSTDO §7, the vector. Differs: locks
-//           for writers.
+// Source: Dechev, Pirkelbauer and Stroustrup, OPODIS 2006; JUSTDO §7, the vector. Differs: a lock
+//           for those that append.
 #pragma once
 
 #include <structures/publish.hpp>
@@ -47,10 +48,11 @@ public:
     /// Changes an element; false if the index is out of range.
     ///
     /// Crash:   the old value or the new one.
-    /// Threads: any; with others that change, read, and append.
+    /// Threads: any; with others that change, read, and append. No lock is taken, except for (3).
     bool set(std::uint64_t index, word value) noexcept {
         if (index >= size()) return false;
-        const std::unique_lock held{stripes_[index % stripe_count].lock};
+        std::unique_lock held{stripes_[index % stripe_count].lock, std::defer_lock};
+        if constexpr (!ends_what_it_began) held.lock();
         assign(&element(index), value);
         return true;
     }

@@ -116,6 +116,7 @@ void add(const char* name, const char* what, std::vector<step> before,
         {{in, 0, 1}, {in, 0, 2}, {in, 0, 3}, {in, 0, 4}, {in, 0, 5}, {in, 0, 6}, {in, 0, 7}},
         {{{in, 0, 8}, {in, 0, 9}, {out, 8, 90}}});
     add<vector>("vector", "two threads", {{in, 0, 1}}, {{{in, 0, 2}}, {{out, 0, 9}}});
+    add<vector>("vector", "changed as it is there", {}, {{{in, 0, 2}}, {{out, 0, 9}}});
     return true;
 }();
 

@@ -224,6 +224,18 @@ TEST_P(LockBased, ThreadsInOneListKeepOutOfEachOthersWay) {
     EXPECT_EQ(taken, there);
 }
 
+/// The object has its locks in it, and a lock that was taken does not read as before.
+TEST_P(LockBased, AVectorsElementIsChangedWithoutALockWhereSectionsEnd) {
+    auto* const vector = &root()->vector;
+    ASSERT_TRUE(vector->push_back(1));
+    const auto bytes = [&] {
+        return std::string(reinterpret_cast<const char*>(vector), sizeof *vector);
+    };
+    const std::string before = bytes();
+    ASSERT_TRUE(vector->set(0, 2));
+    EXPECT_EQ(bytes() == before, ends_what_it_began);
+}
+
 TEST_P(LockBased, AVectorIsReadAndChangedWhileItGrows) {
     all* const r = root();
     constexpr word upto = 3000;
