@@ -15,9 +15,9 @@
 // (4) Lock order: roots, then sharing, then the node space, then the heap.
 #pragma once
 
+#include <base/writer_lock.hpp>
 #include <mod/kinds.hpp>
 #include <mod/node_space.hpp>
-#include <mod/writer_lock.hpp>
 
 #include <condition_variable>
 #include <map>

@@ -9,9 +9,10 @@
 #include <pthread.h>
 
 namespace hf::forks {
-namespace {
 
-unsigned counted = 0; // changed only while there is no other thread
+unsigned detail::counted = 0;
+
+namespace {
 
 void prepare() noexcept {
     power::log::hold_all();
@@ -26,7 +27,7 @@ void in_parent() noexcept {
 }
 
 void in_child() noexcept {
-    ++counted;
+    ++detail::counted;
     os_file::close_inherited();
     forget_relocated_ranges();
     fault_guard::leave_watched_files();
@@ -38,8 +39,6 @@ void in_child() noexcept {
 [[maybe_unused]] const bool watching = (watch(), true);
 
 } // namespace
-
-unsigned count() noexcept { return counted; }
 
 void watch() noexcept {
     [[maybe_unused]] static const int watched = pthread_atfork(prepare, in_parent, in_child);

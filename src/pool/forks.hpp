@@ -18,11 +18,16 @@
 namespace hf::forks {
 
 /// The number of fork()s between this process and the one that loaded the library.
-unsigned count() noexcept;
+inline unsigned count() noexcept;
 
 /// Sets up (1) to (5), from before main() on. A module that takes a lock in its own
 /// pthread_atfork(), and holds that lock while it asks for one of (5), calls this first: fork()
 /// runs the handlers that were registered last first.
 void watch() noexcept;
+
+namespace detail {
+extern unsigned counted; // changed only while there is no other thread
+}
+inline unsigned count() noexcept { return detail::counted; }
 
 } // namespace hf::forks
