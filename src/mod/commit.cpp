@@ -2,6 +2,17 @@
 //
 // Commits: flush all that a shadow made, one fence, one word; then retire what it replaced.
 //                                                                   MOD §5.2, §5.4
+//
+// That is for media that lose caches. Elsewhere no commit waits for another, and what it replaced
+// serves the next update at once, if nobody holds a version:
+//
+// (1) In an ordered medium the word is stored behind the nodes, and that is all.
+// (2) In a batched medium the lines of nodes and words enter the log together, while it is held
+//     (persist/line_log.hpp). So a batch has all of an update or nothing, and needs no record of
+//     it. A line that several updates of a batch have written is in it once.
+// (3) An update of more lines than the log holds at once takes the way of fenced media: its nodes
+//     before its words, perhaps in several batches. An update inside a section of its thread takes
+//     it as well: its lines come with the section's.
 #include <base/assert.hpp>
 #include <base/of_thread.hpp>
 #include <mod/announced.hpp>
@@ -33,8 +44,8 @@ void store::impl::prepare(shadow& work, node_cache& cache, root::volatile_part* 
 }
 
 status store::impl::damaged() const {
-    return {errc::corrupt, pool_->file->path() + ": corrupt: a structure of MOD is damaged: "
-                                                 "nothing was changed"};
+    return {errc::corrupt, pool_->file->path() + ": corrupt: a structure of MOD is damaged, and "
+                                                 "nothing was changed: holdfast verify says where"};
 }
 
 void store::impl::drop(shadow& made, node_cache* to) noexcept {
@@ -55,49 +66,53 @@ status store::impl::commit(std::span<const change> changes, node_cache& reclaime
     if (pool_->file->read_only())
         return {errc::permission,
                 fmt::format("{}: permission: the pool is open read-only", pool_->file->path())};
+    bool shares = false;
     for (const change& c : changes)
-        for (const shadow* made : c.made)
+        for (const shadow* made : c.made) {
             if (made->damaged_) return damaged();
-            else if (made->failed_) return pool_->blocks.full("an update", held_back());
+            if (made->failed_) return pool_->blocks.full("an update", held_back());
+            shares |= made->shares_;
+        }
     HF_ASSERT_SLOW(std::ranges::all_of(changes, [&](const change& c) { return keeps_valid(c); }));
     HF_ASSERT_SLOW(std::ranges::all_of(changes, [&](const change& c) {
         return std::ranges::count(changes, c.to, &change::to) == 1;
     }));
-    mark_sharing(changes);
+    if (shares) mark_sharing();
     root::volatile_part& owner = changes.front().to->owner();
     for (const change& c : changes)
-        if (&c.to->owner() != &owner) return commit_unrelated(changes, reclaimed);
-    return commit_to(owner, changes, reclaimed);
+        if (&c.to->owner() != &owner) return commit_unrelated(changes, shares, reclaimed);
+    return commit_to(owner, changes, shares, reclaimed);
 } catch (const std::bad_alloc&) { // before anything was published: nothing throws behind it
     return out_of_memory(pool_->file->path());
 }
 
 /// Before a node has two parents, the pool says durably that the next open must count.
-void store::impl::mark_sharing(std::span<const change> changes) noexcept {
+void store::impl::mark_sharing() noexcept {
     if (sharing_durable_.load(std::memory_order_acquire)) return;
-    for (const change& c : changes)
-        for (const shadow* made : c.made)
-            for (const auto& step : made->steps_)
-                if (step.what == shadow::step::shared) {
-                    medium().store_word(&super_->shares, 1);
-                    medium().fence();
-                    sharing_durable_.store(true, std::memory_order_release);
-                    return;
-                }
+    medium().store_word(&super_->shares, 1);
+    medium().fence();
+    sharing_durable_.store(true, std::memory_order_release);
 }
 
-void store::impl::flush_made(const shadow& made) noexcept {
-    HF_ASSERT_SLOW(made.valid());
+/// Calls 'visit(address, bytes)' for the nodes that the changes have made.
+template <class Visit>
+void store::impl::for_each_made(std::span<const change> changes, Visit&& visit) const {
+    for (const change& c : changes)
+        for (const shadow* made : c.made) {
+            HF_ASSERT_SLOW(made->valid());
+            persist::thread_counters().pm_bytes += made->made_bytes_;
+            for (const shadow::made& m : made->fresh_) {
+                if (m.granules == 0) continue;
+                const std::uint64_t length = m.granules * granule_bytes;
+                trace::announce(announced::named, node_at<std::byte>(m.node), length);
+                visit(node_at<std::byte>(m.node), length);
+            }
+        }
+}
+
+void store::impl::flush_made(std::span<const change> changes) const noexcept {
     const hf::medium pm = medium();
-    std::uint64_t bytes = 0;
-    for (const shadow::made& m : made.fresh_) {
-        if (m.granules == 0) continue;
-        const std::uint64_t length = m.granules * granule_bytes;
-        trace::announce(announced::named, node_at<std::byte>(m.node), length);
-        pm.flush(node_at<std::byte>(m.node), length);
-        bytes += length;
-    }
-    persist::thread_counters().pm_bytes += bytes;
+    for_each_made(changes, [&](const std::byte* at, std::size_t bytes) { pm.flush(at, bytes); });
 }
 
 /// This thread's fence does not wait for what another thread flushed, or stored past the caches:
@@ -115,7 +130,8 @@ void store::impl::before_fence(root::volatile_part& owner) noexcept {
 
 /// Makes the cell's word, and its stamp, this thread's own stores: its fence waits for them.
 void store::impl::store_again(root::volatile_part& owner) noexcept {
-    if (!medium().loses_caches() || owner.family != nullptr) return;
+    // A batched medium has the word in its log.
+    if (!medium().loses_caches() || medium().loses_batches() || owner.family != nullptr) return;
     medium().flush(owner.durable, 2 * word_bytes);
     owner.flush_unfenced(medium());
     const std::uint64_t word = owner.word.load(std::memory_order_relaxed);
@@ -148,80 +164,162 @@ ref store::impl::new_parent(root::volatile_part& family, std::span<const change>
 /// Single and siblings: MOD Fig. 8b, 8c. Differs: replaced nodes wait until the word that replaces
 /// them is durable.
 status store::impl::commit_to(root::volatile_part& owner, std::span<const change> changes,
-                              node_cache& reclaimed) {
+                              bool shares, node_cache& reclaimed) {
     const hf::medium pm = medium();
-    const std::uint64_t old = owner.word.load(std::memory_order_relaxed);
+    const ref old_parent = &owner == changes.front().to
+                               ? 0
+                               : static_cast<ref>(owner.word.load(std::memory_order_relaxed));
     const std::uint64_t word = new_word(owner, changes);
     if (owner.work.failed_) return pool_->blocks.full("an update", held_back());
-    count_shared(changes);
+    if (shares) count_shared(changes);
     before_fence(owner);
+    persist::thread_counters().pm_bytes += word_bytes;
+    ++persist::thread_counters().sections;
+    const swing only{&owner, changes, word, old_parent};
+    if (pm.keeps_order()) {
+        store_in_order(only);
+        if (durable_on_return(changes)) pm.fence();
+        finish(only, reclaimed);
+    } else if (append_whole({&only, 1})) {
+        finish(only, reclaimed);
+    } else {
+        commit_fenced(only, reclaimed);
+    }
+    return {};
+}
+
+/// Upholds (1).
+void store::impl::store_in_order(const swing& s) noexcept {
+    if (trace::heard()) [[unlikely]]
+        for_each_made(s.changes, [](const std::byte*, std::size_t) {});
+    else
+        for (const change& c : s.changes)
+            for (const shadow* made : c.made)
+                persist::thread_counters().pm_bytes += made->made_bytes_;
+    medium().order();
+    store_plainly(s);
+}
+
+/// Stores the word where lines come in the order of their stores, or are held: no write-back.
+void store::impl::store_plainly(const swing& s) noexcept {
+    constexpr hf::medium memory;
+    root::volatile_part& owner = *s.owner;
+    trace::announce(announced::commit, &owner.durable->word, word_bytes);
+    owner.line[0] = s.word;
+    memory.store_word(&owner.durable->word, s.word);
+    if (owner.exchanged <= owner.line[cell::stamp_at]) return;
+    owner.line[cell::stamp_at] = owner.exchanged; // (7) of overwrite.cpp
+    memory.store_word(&owner.durable->stamp, owner.exchanged);
+}
+
+/// Half of a batch, at most: the rest may be reserved for the logs of sections.
+constexpr std::uint64_t covers_held = 8;
+
+/// Upholds (2). False, and nothing is done: (3), or the medium is not batched.
+bool store::impl::append_whole(std::span<const swing> swings) noexcept {
+    const hf::medium pm = medium();
+    if (!pm.loses_batches() || pm.lines().runs_here()) return false;
+    line_log& log = pm.lines();
+    std::uint64_t lines = swings.size();
+    for (const swing& s : swings)
+        for (const change& c : s.changes)
+            for (const shadow* made : c.made)
+                lines += made->made_bytes_ / line_bytes + 2 * made->fresh_.size();
+    if (lines > covers_held * log.cover_lines()) return false;
+    log.order(); // first what this thread has flushed: marks of sections (before_fence)
+    log.hold(lines);
+    lines = swings.size();
+    for (const swing& s : swings) {
+        for_each_made(s.changes, [&](const std::byte* at, std::size_t bytes) {
+            lines += (bytes + line_bytes - 1) / line_bytes;
+            log.add(at, bytes);
+        });
+        store_plainly(s);
+        log.add(s.owner->durable, word_bytes);
+    }
+    log.let_go();
+    persist::ended(log, lines);
+    return true;
+}
+
+/// Behind a word that no failure takes without what came before it: nothing waits for a fence.
+void store::impl::finish(const swing& s, node_cache& reclaimed) noexcept {
+    publish(*s.owner, s.word, s.changes); // readers see what will stay
+    reclaim(*s.owner, reclaimed, ~std::uint64_t{0});
+    retire(*s.owner, s.changes, s.old_parent, can_reuse(*s.owner) ? &reclaimed : nullptr);
+    note_durable(true);
+}
+
+void store::impl::commit_fenced(const swing& s, node_cache& reclaimed) noexcept {
+    const hf::medium pm = medium();
+    root::volatile_part& owner = *s.owner;
+    const bool on_return = durable_on_return(s.changes);
     const others around = owner.batches.empty() ? others{} : before_reclaim(&owner);
-    for (const change& c : changes)
-        for (const shadow* made : c.made) flush_made(*made);
+    flush_made(s.changes);
     // What the new word reaches is durable before it, and the last word is.
-    if (durable_on_return(changes)) pm.order();
+    if (on_return) pm.order();
     else pm.fence();
     const std::uint64_t durable_to = after_fence(&owner, around);
     // (7) of overwrite.cpp. The line goes out with the word.
     owner.line[cell::stamp_at] = std::max(owner.line[cell::stamp_at], owner.exchanged);
-    note_durable(durable_on_return(changes));
-    const ref old_parent = &owner == changes.front().to ? 0 : static_cast<ref>(old);
+    note_durable(on_return);
     // A program that acts on what it reads waits for what is in the log (durable_together). So the
     // word is in the log before anybody can read it.
-    const bool in_log = pool_->file->mode() == mode::power;
-    if (pm.loses_caches() && !durable_on_return(changes) && !in_log) {
+    const bool in_log = pm.loses_batches();
+    if (pm.loses_caches() && !on_return && !in_log) {
         reclaim(owner, reclaimed, durable_to);
         // Last of all: any locked instruction behind it would wait for it.
-        publish(owner, word, changes);
-        retire(owner, changes, old_parent);
-        store_word(owner, word);
+        publish(owner, s.word, s.changes);
+        retire(owner, s.changes, s.old_parent);
+        store_word(owner, s.word);
     } else {
-        store_word(owner, word);
+        store_word(owner, s.word);
         reclaim(owner, reclaimed, durable_to); // while the word is on its way
-        if (durable_on_return(changes)) pm.fence();
+        if (on_return) pm.fence();
         else if (in_log) pm.order();
-        publish(owner, word, changes); // readers see what will stay
-        retire(owner, changes, old_parent);
+        publish(owner, s.word, s.changes); // readers see what will stay
+        retire(owner, s.changes, s.old_parent);
     }
-    persist::thread_counters().pm_bytes += word_bytes;
-    ++persist::thread_counters().sections;
-    return {};
 }
 
 /// MOD Fig. 8d, with a redo record for its transaction: the record's durability commits all of it,
 /// and the words may follow in any order. A cell's stamp, behind this word and before the next in
 /// the same line, shows redo that the cell is past this record.
-status store::impl::commit_unrelated(std::span<const change> changes, node_cache& reclaimed) {
-    struct swing {
-        root::volatile_part* owner;
-        std::vector<change> changes;
-        std::uint64_t word = 0, old = 0;
-    };
+status store::impl::commit_unrelated(std::span<const change> changes, bool shares,
+                                     node_cache& reclaimed) {
+    std::vector<change> sorted(changes.begin(), changes.end()); // those of an owner in a row
+    std::ranges::sort(sorted, {}, [](const change& c) { return c.to->owner().index; });
     std::vector<swing> swings;
-    for (const change& c : changes) {
-        auto at = std::ranges::find(swings, &c.to->owner(), &swing::owner);
-        if (at == swings.end()) at = swings.insert(at, swing{&c.to->owner(), {}});
-        at->changes.push_back(c);
+    for (auto at = sorted.begin(); at != sorted.end();) {
+        root::volatile_part& owner = at->to->owner();
+        const auto end = std::find_if(at, sorted.end(),
+                                      [&](const change& c) { return &c.to->owner() != &owner; });
+        swings.push_back({&owner, {at, end}, 0, 0});
+        at = end;
     }
     if (swings.size() > redo_updates_max)
         return {errc::limit_reached,
                 fmt::format("{}: limit_reached: {} unrelated roots in a commit, at most {}",
                             pool_->file->path(), swings.size(), redo_updates_max)};
     for (swing& s : swings) {
-        s.old = s.owner->word.load(std::memory_order_relaxed);
+        if (s.owner != s.changes.front().to)
+            s.old_parent = static_cast<ref>(s.owner->word.load(std::memory_order_relaxed));
         s.word = new_word(*s.owner, s.changes);
         if (s.owner->work.failed_) return pool_->blocks.full("an update", held_back());
     }
     HF_ASSERT(swings.size() > 1);
     std::scoped_lock held{redo_lock_};
     redo_cells_.reserve(redo_updates_max);
-    count_shared(changes);
-    const hf::medium pm = medium();
+    if (shares) count_shared(changes);
     for (const swing& s : swings) before_fence(*s.owner);
+    ++persist::thread_counters().sections;
+    if (append_whole(swings)) {
+        for (const swing& s : swings) finish(s, reclaimed);
+        return {};
+    }
+    const hf::medium pm = medium();
     const others around = before_reclaim(nullptr);
-    for (const swing& s : swings)
-        for (const change& c : s.changes)
-            for (const shadow* made : c.made) flush_made(*made);
+    for (const swing& s : swings) flush_made(s.changes);
     for (const cell* c : redo_cells_) pm.flush(c, 2 * word_bytes);
     pm.order(); // the nodes, and the words of the record that is about to go
     redo_record& r = super_->redo;
@@ -240,10 +338,9 @@ status store::impl::commit_unrelated(std::span<const change> changes, node_cache
         s.owner->line[cell::stamp_at] = r.number;
         redo_cells_.push_back(s.owner->durable);
         publish(*s.owner, s.word, s.changes);
-        retire(*s.owner, s.changes, s.owner == s.changes.front().to ? 0 : static_cast<ref>(s.old));
+        retire(*s.owner, s.changes, s.old_parent);
     }
     note_durable(true); // by the record
-    ++persist::thread_counters().sections;
     return {};
 }
 
@@ -289,7 +386,7 @@ void store::impl::settle() noexcept {
     const hf::medium pm = medium();
     const std::size_t owners = owner_count_.load(std::memory_order_acquire);
     for (std::size_t i = 0; i < owners && pm.loses_caches(); ++i) {
-        if (pool_->file->mode() == mode::power) break;
+        if (pm.loses_batches()) break;
         owners_[i]->flush_unfenced(pm);
         if (owners_[i]->sequence.load(std::memory_order_acquire) != 0) adopt_word(*owners_[i]);
     }
@@ -416,7 +513,8 @@ joint_writing::joint_writing(std::span<root* const> roots)
     for (const root* r : roots) {
         HF_ASSERT(r->store_ == store_);
         owners.push_back(&r->part_->owner());
-        if (std::ranges::count(roots, r) > 1) refused_ = "a structure is there twice";
+        if (std::ranges::count(roots, r) > 1)
+            refused_ = "an update names a structure twice: name it once";
     }
     items_.reserve(roots.size()); // from the first lock on nothing throws
     locked_.reserve(roots.size());

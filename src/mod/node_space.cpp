@@ -38,7 +38,7 @@ node_space::node_space(pool::impl& in, superblock* super)
 
 node_space::~node_space() = default;
 
-ref node_space::take(node_cache& from, std::uint64_t bytes) {
+ref node_space::take_more(node_cache& from, std::uint64_t bytes) {
     bytes = std::max<std::uint64_t>(bytes, 1);
     if (bytes > node_bytes_max) return 0;
     if (bytes > pool_->file->shape().chunk_bytes / 8) return take_large(bytes);
@@ -52,21 +52,31 @@ ref node_space::take(node_cache& from, std::uint64_t bytes) {
 }
 
 void node_space::give(node_cache& to, ref node) noexcept {
-    try {
-        const arena* a = find(node);
-        if (a == nullptr) return note_damage();
-        if (a->slot_bytes > pool_->file->shape().chunk_bytes / 8) return give_now(node);
-        const unsigned c = class_of(a->slot_bytes);
-        auto& free = to.free[c];
-        free.push_back(node);
-        const std::size_t keep = refill_counts[c];
-        if (free.size() <= 4 * keep) return;
-        std::scoped_lock held{lock_};
-        put_back(free.data(), 2 * keep); // the oldest
-        free.erase(free.begin(), free.begin() + static_cast<std::ptrdiff_t>(2 * keep));
-    } catch (const std::bad_alloc&) {
-        give_now(node);
+    const arena* a = find(node);
+    if (a == nullptr) [[unlikely]]
+        return note_damage();
+    if (a->in_class == class_count) [[unlikely]]
+        return give_now(node);
+    auto& free = to.free[a->in_class];
+    const std::size_t keep = refill_counts[a->in_class];
+    if (free.size() == free.capacity() || free.size() == 4 * keep) [[unlikely]] {
+        if (!make_room(free, keep)) return give_now(node);
     }
+    free.push_back(node);
+}
+
+/// For another node. False: out of memory.
+bool node_space::make_room(std::vector<ref>& free, std::size_t keep) noexcept try {
+    if (free.size() < 4 * keep) {
+        free.reserve(std::min(4 * keep, std::max(2 * free.size(), keep)));
+        return true;
+    }
+    std::scoped_lock held{lock_};
+    put_back(free.data(), 2 * keep); // the oldest
+    free.erase(free.begin(), free.begin() + static_cast<std::ptrdiff_t>(2 * keep));
+    return true;
+} catch (const std::bad_alloc&) {
+    return false;
 }
 
 void node_space::give_now(ref node) noexcept try {
@@ -104,8 +114,7 @@ bool node_space::valid(const arena& a) const noexcept {
         a.slots_at != slots_at(a.slots) || a.taken.size() != (a.slots + 63) / 64)
         return false;
     if (a.slots % 64 != 0 && a.taken.back() >> a.slots % 64 != 0) return false;
-    if (a.listed &&
-        std::ranges::find(room_[class_of(a.slot_bytes)], &a) == room_[class_of(a.slot_bytes)].end())
+    if (a.listed && std::ranges::find(room_[a.in_class], &a) == room_[a.in_class].end())
         return false;
     std::uint64_t free = 0;
     for (std::uint32_t slot = 0; slot < a.slots; ++slot) free += !a.is_taken(slot);
@@ -164,7 +173,7 @@ arena* node_space::room_in(unsigned c) {
     for (;;) {
         while (!room.empty()) {
             arena* a = room.back();
-            if (a->free > 0 && !a->closed && class_of(a->slot_bytes) == c) return a;
+            if (a->free > 0 && !a->closed && a->in_class == c) return a;
             a->listed = false;
             room.pop_back();
         }
@@ -177,8 +186,8 @@ arena* node_space::room_in(unsigned c) {
 
 void node_space::list(arena& a) {
     HF_ASSERT(!a.listed && !a.closed);
-    if (a.slot_bytes > pool_->file->shape().chunk_bytes / 8) return;
-    room_[class_of(a.slot_bytes)].push_back(&a);
+    if (a.in_class == class_count) return;
+    room_[a.in_class].push_back(&a);
     a.listed = true;
 }
 
@@ -188,7 +197,7 @@ void node_space::list(arena& a) {
 void node_space::turn(arena& a, std::uint32_t slot_bytes) {
     HF_ASSERT(a.free == a.slots && !a.closed); // (3)
     if (a.slot_bytes == slot_bytes) return;
-    if (a.listed) std::erase(room_[class_of(a.slot_bytes)], &a);
+    if (a.listed) std::erase(room_[a.in_class], &a);
     a.listed = false;
     format(a, slot_bytes);
     pool_->file->medium().fence();
@@ -214,6 +223,7 @@ void arena::set_form(std::uint32_t bytes_each, std::uint32_t count) noexcept {
     slot_bytes = bytes_each;
     slots = count;
     slots_at = static_cast<std::uint32_t>(mod::slots_at(count));
+    in_class = count == 1 ? class_count : class_of(bytes_each);
     const std::uint64_t granules = bytes_each / granule_bytes;
     inverse = ((1ULL << 32) + granules - 1) / granules;
 }
@@ -405,25 +415,17 @@ arena* node_space::load(std::uint64_t offset) {
     return a;
 }
 
-arena* node_space::find(ref node) {
-    const std::uint64_t at = std::uint64_t{node} * granule_bytes;
-    if (node == 0 || at >= limit_) return nullptr;
-    arena* a = known(node);
-    if (a == nullptr) {
-        std::scoped_lock held{lock_};
-        a = load(round_down(at, pool_->file->shape().chunk_bytes));
-    }
-    return a == nullptr || a->slot_of(at) == arena::no_slot ? nullptr : a;
+/// The arena whose first chunk has this byte, if it has not been looked at yet; null: none.
+arena* node_space::look_for(std::uint64_t at) {
+    std::scoped_lock held{lock_};
+    return load(round_down(at, pool_->file->shape().chunk_bytes));
 }
 
 bool node_space::holds(const std::byte* at, std::size_t bytes) noexcept {
     const auto offset = static_cast<std::uint64_t>(at - pool_->file->base());
     if (offset >= limit_) return false;
     const arena* a = place(offset).load(std::memory_order_acquire);
-    if (a == nullptr) {
-        std::scoped_lock held{lock_};
-        a = load(round_down(offset, pool_->file->shape().chunk_bytes));
-    }
+    if (a == nullptr) a = look_for(offset);
     // The table has no arena for the later chunks of a large arena: its elements are copied.
     return a != nullptr && offset >= a->offset + a->slots_at &&
            offset + bytes <= a->offset + a->bytes;

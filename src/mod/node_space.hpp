@@ -52,6 +52,7 @@ struct arena {
     std::uint64_t bytes;
     std::uint32_t slot_bytes, slots;
     std::uint32_t slots_at; // from 'offset'
+    std::uint32_t in_class; // the slots' size; class_count: the one slot of a large arena
     std::uint32_t free;     // clear bits in 'taken'
     std::uint64_t inverse;  // 2^32 / granules of a slot, rounded up
     bool closed;            // (2)
@@ -96,7 +97,17 @@ public:
     }
 
     /// A free node, in use from here on; 0 when the pool is full.
-    ref take(node_cache& from, std::uint64_t bytes);
+    ref take(node_cache& from, std::uint64_t bytes) {
+        if (bytes - 1 < class_bytes(small_classes - 1)) [[likely]] {
+            auto& free = from.free[class_of(bytes)];
+            if (!free.empty()) [[likely]] {
+                const ref node = free.back();
+                free.pop_back();
+                return node;
+            }
+        }
+        return take_more(from, bytes);
+    }
     /// Gives a node back; ignores anything else. Requires: nothing durable names it, nobody reads
     /// it.
     void give(node_cache& to, ref node) noexcept;
@@ -116,7 +127,14 @@ public:
     bool damaged() const noexcept { return damaged_.load(std::memory_order_relaxed); }
 
     /// The arena and slot of a node that is only said to be one; null when none starts there.
-    arena* find(ref node);
+    arena* find(ref node) {
+        const std::uint64_t at = std::uint64_t{node} * granule_bytes;
+        if (node == 0 || at >= limit_) return nullptr;
+        arena* a = known(node);
+        if (a == nullptr) [[unlikely]]
+            a = look_for(at);
+        return a == nullptr || a->slot_of(at) == arena::no_slot ? nullptr : a;
+    }
     /// Reads every arena of the list that was not read yet. Errors: corrupt.
     status load_all();
     /// Closes the known arenas, as (2) requires; end_trace(), when all nodes are marked in
@@ -155,6 +173,9 @@ private:
     arena* known(ref node) const noexcept {
         return place(std::uint64_t{node} * granule_bytes).load(std::memory_order_acquire);
     }
+    ref take_more(node_cache& from, std::uint64_t bytes);
+    bool make_room(std::vector<ref>& free, std::size_t keep) noexcept;
+    arena* look_for(std::uint64_t at);
     bool refill(node_cache& to, unsigned c);
     ref take_large(std::uint64_t bytes);
     arena* room_in(unsigned c);

@@ -34,6 +34,11 @@
 // (8) The records are used in turns. The record that is overwritten is older than the last one. The
 //     fence of the last one made the elements of the older one durable, as it was by the same
 //     writer or by this thread.
+//
+// In a batched medium:
+// (9) The elements are stored while the log is held (persist/line_log.hpp): a batch has both or
+//     none, and no record is needed. A reader that helps stores them in that time, or behind it,
+//     when they are what it stores.
 #include <base/assert.hpp>
 #include <mod/announced.hpp>
 #include <mod/store_impl.hpp>
@@ -141,18 +146,46 @@ bool store::impl::decide(root::volatile_part& owner, std::initializer_list<eleme
     if (oldest_own_pin(owner) != ~std::uint64_t{0}) return give_up();
     op.announce(stores, static_cast<std::uint32_t>(bytes), with);
     // Before a reader may store the elements (2), (6). What the record names was durable before.
-    if (with != nullptr) write_record(owner, stores, bytes, *with);
-    else if (medium().loses_caches())
+    const bool by_record = with != nullptr && !medium().loses_batches(); // (9)
+    if (by_record) write_record(owner, stores, bytes, *with);
+    else if (medium().loses_caches() && !medium().loses_batches())
         owner.durable->in_place = owner.line[cell::in_place_at] =
             pool_->offset_of(stores.begin()->at);
     std::uint32_t undecided = overwriting::announced;
     if (op.state.compare_exchange_strong(undecided, overwriting::decided)) return true;
-    if (with != nullptr) { // nor after a failure, from here on
+    if (by_record) { // nor after a failure, from here on
         with->check = 0;
         medium().flush(with, sizeof *with);
         medium().fence();
     }
     return give_up();
+}
+
+/// Upholds (9). Inside a section of this thread nothing is stored in place: the log takes nothing.
+bool store::impl::store_whole(root::volatile_part& owner,
+                              std::initializer_list<element_store> stores, std::size_t bytes,
+                              exchange_record* with) noexcept {
+    line_log& log = medium().lines();
+    if (log.runs_here()) return false;
+    before_fence(owner);
+    log.order();
+    log.hold(stores.size());
+    const bool decided = decide(owner, stores, bytes, with);
+    if (decided) {
+        owner.in_place.store(hf::medium{});
+        for (const element_store& s : stores) log.add(s.at, bytes);
+    }
+    log.let_go();
+    if (!decided) return false;
+    persist::ended(log, stores.size());
+    note_stored(owner, stores.size() * bytes);
+    return true;
+}
+
+void store::impl::note_stored(root::volatile_part& owner, std::size_t bytes) noexcept {
+    owner.in_place.state.store(overwriting::none, std::memory_order_release); // (4)
+    persist::thread_counters().pm_bytes += bytes;
+    ++persist::thread_counters().sections;
 }
 
 /// Requires: the owner's lock held.
@@ -162,22 +195,25 @@ bool store::impl::overwrite(root::volatile_part& to, std::byte* at, const void* 
     if (!unseen(owner) || !space_.holds(at, bytes)) return false;   // no node: damaged
     if (owner.exchanged > owner.line[cell::stamp_at]) return false; // (7)
     const hf::medium pm = medium();
+    if (pm.loses_batches())
+        return store_whole(owner, {{at, element_at(next, bytes)}}, bytes, nullptr);
     __builtin_prefetch(at, 1); // comes while the fence waits
     before_fence(owner);
-    const others around = before_reclaim(&owner);
     const bool durable = to.face->when_durable() != durability::by_next_section;
-    if (durable) pm.order(); // what this thread committed before is durable
-    else pm.fence();
-    if (after_fence(&owner, around) != ~std::uint64_t{0}) return false; // (3)
+    if (pm.keeps_order()) {
+        pm.order();
+    } else {
+        const others around = before_reclaim(&owner);
+        if (durable) pm.order(); // what this thread committed before is durable
+        else pm.fence();
+        if (after_fence(&owner, around) != ~std::uint64_t{0}) return false; // (3)
+    }
     if (!decide(owner, {{at, element_at(next, bytes)}}, bytes, nullptr)) return false;
     owner.in_place.store(pm);
     owner.note_unfenced(at, nullptr);
     if (durable) pm.fence();
-    else if (pool_->file->mode() == mode::power) pm.order(); // as in commit_to()
     note_durable(durable);
-    owner.in_place.state.store(overwriting::none, std::memory_order_release); // (4)
-    persist::thread_counters().pm_bytes += bytes;
-    ++persist::thread_counters().sections;
+    note_stored(owner, bytes);
     return true;
 }
 
@@ -202,6 +238,10 @@ bool store::impl::exchange(root::volatile_part& to, std::byte* one, std::byte* o
     const std::unique_lock turn{redo_lock_, std::try_to_lock};
     if (!turn.owns_lock()) return false; // no reason to wait: the others' records are not ours
     const hf::medium pm = medium();
+    exchange_record& record = super_->exchanges[exchange_.turn % 2];
+    const std::initializer_list<element_store> stores = {{one, element_at(other, bytes)},
+                                                         {other, element_at(one, bytes)}};
+    if (pm.loses_batches()) return store_whole(owner, stores, bytes, &record);
     const auto self = std::this_thread::get_id();
     const bool followed = owner.last_writer == self && all_durable(); // (6)
     before_fence(owner);
@@ -209,10 +249,7 @@ bool store::impl::exchange(root::volatile_part& to, std::byte* one, std::byte* o
         for (const std::byte* element : exchange_.elements)
             if (element != nullptr) pm.flush(element, 1);
     if (!followed) pm.fence();
-    exchange_record& record = super_->exchanges[exchange_.turn % 2];
-    if (!decide(owner, {{one, element_at(other, bytes)}, {other, element_at(one, bytes)}}, bytes,
-                &record))
-        return false;
+    if (!decide(owner, stores, bytes, &record)) return false;
     for (const std::byte* element : {one, other})
         trace::announce(announced::offered, element, bytes); // a reader may store both here
     pm.fence(); // the record, and what the last one names (8)
@@ -222,10 +259,8 @@ bool store::impl::exchange(root::volatile_part& to, std::byte* one, std::byte* o
     owner.note_unfenced(one, other);
     exchange_.by = self;
     owner.exchanged = record.number;
-    note_durable(true);                                                       // by the record
-    owner.in_place.state.store(overwriting::none, std::memory_order_release); // (4)
-    persist::thread_counters().pm_bytes += sizeof record + 2 * bytes;
-    ++persist::thread_counters().sections;
+    note_durable(true); // by the record
+    note_stored(owner, sizeof record + 2 * bytes);
     return true;
 }
 

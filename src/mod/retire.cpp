@@ -62,12 +62,13 @@ void store::impl::count_shared(std::span<const change> changes) {
             }
 }
 
+/// 'reuse': where nodes go that serve again at once; null: all wait.
 void store::impl::retire(root::volatile_part& owner, std::span<const change> changes,
-                         ref old_parent) noexcept {
+                         ref old_parent, node_cache* reuse) noexcept {
     const std::size_t before = owner.retired.size();
     try {
         for (const change& c : changes)
-            for (const shadow* made : c.made) apply(owner, *c.to, *made);
+            for (const shadow* made : c.made) apply(owner, *c.to, *made, reuse);
         if (old_parent != 0) owner.retired.push_back(old_parent);
         if (owner.retired.size() > before)
             owner.batches.push_back(
@@ -81,10 +82,13 @@ void store::impl::retire(root::volatile_part& owner, std::span<const change> cha
 }
 
 void store::impl::apply(root::volatile_part& owner, const root::volatile_part& of,
-                        const shadow& made) {
+                        const shadow& made, node_cache* reuse) {
     for (const shadow::given_up& step : made.steps_) {
-        if (step.what == shadow::step::replaced) apply_replaced(owner, of, step);
         if (step.what == shadow::step::released) release(owner, of, step.node, step.context);
+        if (step.what != shadow::step::replaced) continue;
+        if (sharing_count_.load(std::memory_order_acquire) != 0 && is_kept(of, step)) continue;
+        if (reuse != nullptr) space_.give(*reuse, step.node);
+        else owner.retired.push_back(step.node);
     }
 }
 
@@ -104,23 +108,18 @@ bool store::impl::unshare_locked(ref node) {
     return true;
 }
 
-/// The new version has a node in place of this one. When another parent keeps it, the children are
-/// now both nodes': all of it at once, or that parent's root could give them up in between.
-void store::impl::apply_replaced(root::volatile_part& owner, const root::volatile_part& of,
-                                 const shadow::given_up& step) {
-    if (sharing_count_.load(std::memory_order_acquire) != 0) {
-        std::scoped_lock held{sharing_lock_};
-        if (sharing_.contains(step.node)) {
-            HF_ASSERT(of.what != nullptr);
-            collected children;
-            of.what->children(children, node_at<std::byte>(step.node), space_.bytes_of(step.node),
-                              step.context, of.durable->shape);
-            for (const auto& child : children.nodes) ++sharing_[child.node];
-            unshare_locked(step.node);
-            return;
-        }
-    }
-    owner.retired.push_back(step.node);
+/// Whether another parent keeps a replaced node. Then its children are now both nodes', all of them
+/// at once: else that parent's root could give them up in between.
+bool store::impl::is_kept(const root::volatile_part& of, const shadow::given_up& step) {
+    std::scoped_lock held{sharing_lock_};
+    if (!sharing_.contains(step.node)) return false;
+    HF_ASSERT(of.what != nullptr);
+    collected children;
+    of.what->children(children, node_at<std::byte>(step.node), space_.bytes_of(step.node),
+                      step.context, of.durable->shape);
+    for (const auto& child : children.nodes) ++sharing_[child.node];
+    unshare_locked(step.node);
+    return true;
 }
 
 void store::impl::release(root::volatile_part& owner, const root::volatile_part& of, ref node,
@@ -200,6 +199,13 @@ std::uint64_t store::impl::after_fence(root::volatile_part* owner, const others&
         raise(found.adopted[i].first->durable_to, found.adopted[i].second);
     raise(owner->durable_to, owner->sequence.load(std::memory_order_relaxed));
     return found.durable_to;
+}
+
+/// Whether what a commit has given up serves again at once. Requires: no failure takes its word
+/// without what came before (3).
+bool store::impl::can_reuse(root::volatile_part& owner) noexcept {
+    return words_ == nullptr && trace_done_.load(std::memory_order_acquire) && !trace_failed_ &&
+           !uncounted_ && oldest_pin(owner) == ~std::uint64_t{0};
 }
 
 /// Requires: behind a fence that made the owner's word durable, and the other roots' commits up to

@@ -19,26 +19,31 @@ constexpr std::size_t hash(ref node) { return std::size_t{node} * 0x9e3779b97f4a
 ref shadow::make(std::size_t bytes) {
     HF_ASSERT_SLOW(store_ != nullptr && cache_ != nullptr);
     // A node that is taken must be noted, so the memory for the note comes first.
-    if (fresh_.size() == fresh_.capacity())
-        fresh_.reserve(std::max<std::size_t>(16, 2 * fresh_.size()));
+    if (fresh_.size() == fresh_.capacity()) [[unlikely]]
+        grow();
     ref node = failed_ ? 0 : store_->internals().space().take(*cache_, bytes);
     if (node == 0 && !failed_) node = store_->internals().take_after_all(*this, bytes);
-    if (node == 0) {
+    if (node == 0) [[unlikely]] {
         failed_ = true;
         return 0;
     }
     const auto granules = static_cast<std::uint32_t>((bytes + granule_bytes - 1) / granule_bytes);
     HF_ASSERT_SLOW(node <= ref_max);
-    if (const std::size_t again = find(node, true); again != nowhere) {
+    const bool seen = (seen_[filter(node) / 64] >> filter(node) % 64 & 1) != 0;
+    if (const std::size_t again = seen ? find(node, true) : nowhere; again != nowhere) {
         fresh_[again].granules = granules; // made before, and given back since
     } else {
         seen_[filter(node) / 64] |= std::uint64_t{1} << filter(node) % 64;
         fresh_.emplace_back(node, granules);
         if (fresh_.size() > few) index(fresh_.size() - 1);
     }
-    trace::announce(announced::fresh, at<std::byte>(node), granules * granule_bytes);
+    made_bytes_ += granules * granule_bytes;
+    if (trace::heard()) [[unlikely]]
+        trace::announce(announced::fresh, at<std::byte>(node), granules * granule_bytes);
     return node;
 }
+
+void shadow::grow() { fresh_.reserve(std::max<std::size_t>(16, 2 * fresh_.size())); }
 
 void shadow::index(std::size_t position) {
     HF_ASSERT(position + 1 == fresh_.size() && position >= few);
@@ -79,6 +84,9 @@ std::size_t shadow::find(ref node, bool given_back) const noexcept {
 bool shadow::valid() const noexcept {
     if (fresh_from_ > fresh_.size() || (damaged_ && !failed_)) return false;
     if (fresh_.size() > few && index_.size() < 2 * fresh_.size()) return false;
+    std::uint64_t bytes = 0;
+    for (const made& m : fresh_) bytes += m.granules * granule_bytes;
+    if (bytes != made_bytes_) return false;
     for (std::size_t p = fresh_from_; p < fresh_.size(); ++p)
         if (fresh_[p].node == 0 || find(fresh_[p].node, fresh_[p].granules == 0) == nowhere)
             return false;
@@ -90,8 +98,8 @@ void shadow::forget() noexcept {
     fresh_.clear();
     steps_.clear();
     seen_ = {};
-    fresh_from_ = 0;
-    failed_ = damaged_ = false;
+    fresh_from_ = made_bytes_ = 0;
+    failed_ = damaged_ = shares_ = false;
 }
 
 std::size_t shadow::room(ref node) const noexcept {
@@ -104,6 +112,7 @@ bool shadow::fresh(ref node) const noexcept { return find(node & ref_max) != now
 void shadow::replaced(ref node, std::uint32_t context) {
     node &= ref_max;
     if (const std::size_t p = find(node); p != nowhere) {
+        made_bytes_ -= fresh_[p].granules * granule_bytes;
         fresh_[p].granules = 0; // no version has ever named it
         store_->internals().space().give(*cache_, node);
         return;
@@ -117,6 +126,7 @@ void shadow::released(ref node, std::uint32_t context) {
 
 void shadow::shared(ref node, std::uint32_t context) {
     steps_.emplace_back(node & ref_max, step::shared, context);
+    shares_ = true;
     fresh_from_ = fresh_.size(); // everything below it has two parents, too
     HF_ASSERT_SLOW(!fresh(node));
 }

@@ -281,18 +281,35 @@ private:
     bool unseen(root::volatile_part& owner) noexcept;
     bool decide(root::volatile_part& owner, std::initializer_list<element_store> stores,
                 std::size_t bytes, exchange_record* with) noexcept;
+    bool store_whole(root::volatile_part& owner, std::initializer_list<element_store> stores,
+                     std::size_t bytes, exchange_record* with) noexcept;
+    static void note_stored(root::volatile_part& owner, std::size_t bytes) noexcept;
     void write_record(const root::volatile_part& owner, std::initializer_list<element_store> stores,
                       std::size_t bytes, exchange_record& to) noexcept;
     /// Whether all that this thread did in this store is durable, as far as the thread has seen.
     bool all_durable() const noexcept;
     void note_durable(bool all) const noexcept;
 
-    status commit_to(root::volatile_part& owner, std::span<const change> changes,
+    status commit_to(root::volatile_part& owner, std::span<const change> changes, bool shares,
                      node_cache& reclaimed);
-    status commit_unrelated(std::span<const change> changes, node_cache& reclaimed);
+    status commit_unrelated(std::span<const change> changes, bool shares, node_cache& reclaimed);
     ref new_parent(root::volatile_part& family, std::span<const change> changes);
     std::uint64_t new_word(root::volatile_part& owner, std::span<const change> changes);
-    void flush_made(const shadow& made) noexcept;
+    /// A root's new word, and the changes that it brings.
+    struct swing {
+        root::volatile_part* owner;
+        std::span<const change> changes;
+        std::uint64_t word;
+        ref old_parent; // of a family: the node that the last word named
+    };
+    template <class Visit>
+    void for_each_made(std::span<const change> changes, Visit&& visit) const;
+    void flush_made(std::span<const change> changes) const noexcept;
+    void store_in_order(const swing& s) noexcept;
+    void store_plainly(const swing& s) noexcept;
+    bool append_whole(std::span<const swing> swings) noexcept;
+    void finish(const swing& s, node_cache& reclaimed) noexcept;
+    void commit_fenced(const swing& s, node_cache& reclaimed) noexcept;
     void before_fence(root::volatile_part& owner) noexcept;
     void store_again(root::volatile_part& owner) noexcept;
     void publish(root::volatile_part& owner, std::uint64_t word,
@@ -300,11 +317,12 @@ private:
     void store_word(root::volatile_part& owner, std::uint64_t word) noexcept;
     void store_stamped(cell& to, std::uint64_t word, std::uint64_t stamp) noexcept;
     void count_shared(std::span<const change> changes);
-    void retire(root::volatile_part& owner, std::span<const change> changes,
-                ref old_parent) noexcept;
-    void apply(root::volatile_part& owner, const root::volatile_part& of, const shadow& made);
-    void apply_replaced(root::volatile_part& owner, const root::volatile_part& of,
-                        const shadow::given_up& step);
+    void retire(root::volatile_part& owner, std::span<const change> changes, ref old_parent,
+                node_cache* reuse = nullptr) noexcept;
+    void apply(root::volatile_part& owner, const root::volatile_part& of, const shadow& made,
+               node_cache* reuse);
+    bool is_kept(const root::volatile_part& of, const shadow::given_up& step);
+    bool can_reuse(root::volatile_part& owner) noexcept;
     void release(root::volatile_part& owner, const root::volatile_part& of, ref node,
                  std::uint32_t context);
     /// Takes one parent from a node; false when it was the last.
@@ -323,7 +341,7 @@ private:
     void reclaim(root::volatile_part& owner, node_cache& to, std::uint64_t durable_to) noexcept;
     std::uint64_t oldest_pin(root::volatile_part& owner) noexcept;
     static std::uint64_t oldest_own_pin(root::volatile_part& owner) noexcept;
-    void mark_sharing(std::span<const change> changes) noexcept;
+    void mark_sharing() noexcept;
     bool durable_on_return(std::span<const change> changes) const noexcept;
     result<root*> open_beside(const place& at, const kind& what, std::uint64_t shape);
     bool find_superblock();

@@ -276,10 +276,8 @@ bool store::impl::is_valid(const root::volatile_part& of, std::uint64_t word) {
 
 bool store::impl::keeps_valid(const change& c) {
     const std::uint64_t before = c.to->load();
-    const bool shares = std::ranges::any_of(c.made, [](const shadow* made) {
-        return std::ranges::find(made->steps_, shadow::step::shared, &shadow::given_up::what) !=
-               made->steps_.end();
-    });
+    const bool shares =
+        std::ranges::any_of(c.made, [](const shadow* made) { return made->shares_; });
     // Damage in the structure, or a part that nobody has looked at, may be in the next version,
     // too.
     if (shares || !is_small(before) || !is_valid(*c.to, before)) return true;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Goal: one ordering point for each operation of each structure of MOD, two if it is durable on
-// return, or if other processes read beside; and no change in the number of flushed lines goes
-// unnoticed.
+// return, or if other processes read beside; one in mode power; and no change in the number of
+// flushed lines goes unnoticed.
 // Method: a fixed sequence of operations on a new pool, per durability; what each kind of operation
 // cost in all is compared with golden/mod_<structure>.txt. Taking arenas has ordering points of its
 // own: all of it is done once before it is counted.
@@ -45,8 +45,9 @@ u64 key(u64 i) { return i * 0x9e3779b97f4a7c15ULL; }
 /// One structure's lines: "durability operation flushes fences ordering_points".
 class golden {
 public:
-    explicit golden(std::string name)
-        : path_(std::string(HF_GOLDEN_FOLDER) + "/mod_" + name + ".txt"), name_(std::move(name)) {
+    explicit golden(std::string name, const char* mode = "pmem")
+        : path_(std::string(HF_GOLDEN_FOLDER) + "/mod_" + name + ".txt"), name_(std::move(name)),
+          mode_(mode) {
         std::ifstream file(path_);
         for (std::string one; std::getline(file, one);)
             if (!one.empty() && one[0] != '#') expected_[id_of(one)] = one;
@@ -57,9 +58,9 @@ public:
             return;
         }
         std::ofstream file(path_);
-        file << fmt::format("# mod::{} of {} elements, mode pmem: events per {} operations.\n"
+        file << fmt::format("# mod::{} of {} elements, mode {}: events per {} operations.\n"
                             "# durability operation flushes fences ordering_points\n",
-                            name_, preloaded, operations);
+                            name_, preloaded, mode_, operations);
         for (const auto& one : seen_) file << one.second << '\n';
     }
     /// Counts 'operations' calls of each(i). 'points': ordering points that one of them promises.
@@ -91,6 +92,7 @@ private:
         return line.substr(0, line.find(' ', line.find(' ') + 1) + 1);
     }
     std::string path_, name_;
+    const char* mode_;
     std::map<std::string, std::string> expected_, seen_;
     double flushes_ = 0;
 };
@@ -98,19 +100,20 @@ private:
 class ModGolden : public ::testing::Test {
 protected:
     void SetUp() override { open_pool(false); }
-    void open_pool(bool shared) {
+    void open_pool(bool shared, hf::mode mode = hf::mode::pmem) {
         held_.reset();
         const std::string path = fmt::format("/dev/shm/holdfast-mod-golden.{}", getpid());
         open_options o;
         o.shared = shared;
         o.layout = "golden/1";
-        o.mode = mode::pmem;
+        o.mode = mode;
         o.creation = create::always_new;
         o.create_bytes = 256_MiB;
         o.expert.seal = false;
         o.engines = {mod::engine()};
         auto opened = pool::open(path, o);
         std::remove(path.c_str());
+        std::remove((path + "-power").c_str());
         ASSERT_TRUE(opened) << opened.error().what();
         held_ = std::make_unique<pool>(std::move(*opened));
     }
@@ -168,6 +171,42 @@ TEST_F(ModGolden, Map) {
 TEST_F(ModGolden, OrderedMap) {
     auto m = make<mod::ordered_map<u64, value>>({"m"});
     count_map(m, "ordered_map");
+}
+
+/// In a medium that keeps order, or takes updates whole.
+TEST_F(ModGolden, OtherModes) {
+    for (const hf::mode mode : {hf::mode::process, hf::mode::power}) {
+        open_pool(false, mode);
+        const bool power = mode == hf::mode::power;
+        golden file(power ? "power" : "process", power ? "power" : "process");
+        auto m = make<mod::map<u64, value>>({"m"});
+        auto v = make<mod::vector<u64>>({"v"});
+        ok(m.update([](auto& batch) {
+            for (u64 i = 0; i < preloaded; ++i) batch.insert(key(i), value{i});
+        }));
+        ok(v.append_range(std::vector<u64>(preloaded)));
+        const auto insert = [&](u64 i) { ok(m.insert(key(preloaded + i), value{i})); };
+        for (u64 i = 0; i < operations; ++i) insert(i);
+        for (u64 i = 0; i < operations; ++i) ok(m.erase(key(preloaded + i)));
+        const auto unrelated = [&](u64 i) {
+            ok(mod::update(std::tie(m, v), [&](auto& in_map, auto& in_vector) {
+                in_map.insert_or_assign(key(i), value{i});
+                in_vector.set(i, i);
+            }));
+        };
+        for (u64 i = 0; i < operations; ++i) unrelated(i);
+        for (const auto& [when, points] : both) {
+            m.set_durability(when);
+            v.set_durability(when);
+            const u64 each = power ? 1 : points;
+            file.count(when, "insert", each, insert);
+            file.count(when, "erase", each, [&](u64 i) { ok(m.erase(key(preloaded + i))); });
+            file.count(when, "vector-set", each, [&](u64 i) { ok(v.set(i * 7, i)); });
+            file.count(when, "unrelated", power ? 1 : 2, unrelated);
+        }
+        file.count(durability::on_return, "vector-swap", 1,
+                   [&](u64 i) { ok(v.swap(i, preloaded - 1 - i)); });
+    }
 }
 
 TEST_F(ModGolden, Set) {

@@ -13,6 +13,8 @@
 
 #include <holdfast/engines.hpp>
 #include <holdfast/mod/map.hpp>
+#include <holdfast/mod/update.hpp>
+#include <holdfast/mod/vector.hpp>
 #include <holdfast/pool.hpp>
 #include <holdfast/simpo.hpp>
 #include <holdfast/simpo/swap.hpp>
@@ -48,6 +50,8 @@ constexpr bool uses_simpo = true;
 constexpr bool uses_simpo = false;
 #endif
 constexpr bool uses_mod = engine_of_build() == "none" && !uses_simpo;
+/// Every second update is one of a container's, between sections.
+constexpr bool uses_both = engine_of_build() == "undo" || engine_of_build() == "auto";
 
 /// What sections of an engine change: a map, and so many words on lines of their own that a batch
 /// has no room for them, and the log of a section that changes all of them none in its lane.
@@ -56,10 +60,23 @@ struct changed {
     std::array<std::uint64_t, 2400> wide;
 };
 constexpr std::uint64_t wide_key = 99; // in the model
-bool fills(unsigned n) { return !uses_mod && !uses_simpo && n == 6; }
-HF_TXFUNC void fill(changed* c, std::uint64_t with) noexcept {
+bool fills(unsigned n) { return !uses_simpo && n == (uses_both ? 7 : 6); }
+[[maybe_unused]] HF_TXFUNC void fill(changed* c, std::uint64_t with) noexcept {
     for (std::uint64_t& word : c->wide) word = with;
 }
+
+/// What MOD's updates change: a map, and a vector that some of them change as well, some alone. One
+/// brings so many keys that no batch has room for their nodes.
+struct containers {
+    static constexpr std::uint64_t first_wide = 1000, wide_count = 400;
+    mod_map map;
+    mod::vector<std::uint64_t> vector;
+};
+constexpr std::uint64_t in_vector = 200, elements = 40; // in the model: those of the vector
+bool by_mod(unsigned n) { return uses_mod || (uses_both && n % 2 == 0); }
+bool sets_alone(unsigned n) { return by_mod(n) && n % 7 == 2; }
+bool swaps_alone(unsigned n) { return by_mod(n) && n % 7 == 5; }
+bool changes_both(unsigned n) { return by_mod(n) && n % 3 == 1; }
 
 /// A persistent object, which after some updates goes to a file.
 class table {
@@ -77,16 +94,21 @@ std::string directory, path, swapped; // the last: where an object goes
 std::uint64_t states = 0, nested = 0, killed = 0, violations = 0;
 
 /// Update 'n', of the pool's map and of the model.
-std::uint64_t key_of(unsigned n) { return n * 7 % 5; }
+std::uint64_t key_of(unsigned n) { return n * 7 % 5 + (uses_both && by_mod(n) ? 20 : 0); }
 bool erases(unsigned n) { return n % 4 == 3; }
 value value_of(unsigned n) { return {n, n + 1, n + 2, n + 3}; }
 void apply(volatile_map& to, unsigned n) {
     if (fills(n)) to[wide_key] = n;
+    else if (sets_alone(n)) to[in_vector + n % 4] = n;
+    else if (swaps_alone(n)) std::swap(to[in_vector], to[in_vector + elements - 1]);
+    else if (changes_both(n)) to[key_of(n)] = to[in_vector + n % 4] = n;
     else if (erases(n)) to.erase(key_of(n));
     else to[key_of(n)] = n;
 }
 volatile_map after(unsigned n) {
     volatile_map made;
+    if (uses_mod || uses_both)
+        for (std::uint64_t i = 0; i < elements; ++i) made[in_vector + i] = 0;
     for (unsigned i = 1; i <= n; ++i) apply(made, i);
     return made;
 }
@@ -103,6 +125,7 @@ public:
         options.expert.guard_signals = false;
         options.engines = engines_of_build();
         if constexpr (uses_mod) options.engines = {mod::engine()};
+        if constexpr (uses_both) options.engines.push_back(mod::engine());
         if constexpr (uses_simpo) options.engines = {simpo::engine()};
         auto made = pool::open(path, options);
         if (!made) {
@@ -110,11 +133,9 @@ public:
             return;
         }
         pool_.emplace(std::move(*made));
+        if constexpr (uses_mod || uses_both) open_containers();
         if constexpr (uses_mod) {
-            auto map = mod_map::open(*pool_, {.name = "map"});
-            if (!map) why = map.error().what();
-            else mod_.emplace(std::move(*map));
-            if (map) mod_->set_durability(mod::durability::on_return);
+            return;
         } else if constexpr (uses_simpo) {
             if (const status s = simpo::swap_to(*pool_, swapped); !s.ok()) {
                 why = s.what();
@@ -132,9 +153,8 @@ public:
     }
     bool ok() const { return why.empty(); }
     bool update(unsigned n) {
-        if constexpr (uses_mod)
-            return erases(n) ? mod_->erase(key_of(n)).operator bool()
-                             : mod_->insert_or_assign(key_of(n), value_of(n)).operator bool();
+        if (by_mod(n)) return update_containers(n);
+        if constexpr (uses_mod) return false;
         else if constexpr (uses_simpo) {
             if (erases(n)) object_->defer<&table::erase>(key_of(n));
             else object_->defer<&table::set>(key_of(n), value_of(n));
@@ -151,10 +171,19 @@ public:
                 if (v[i] != v[0] + i) why = "a value is torn";
             found[key] = v[0];
         };
+        if constexpr (uses_mod || uses_both) {
+            std::uint64_t wide = 0;
+            for (const auto& [key, v] : mod_->map)
+                if (key < containers::first_wide) add(key, v);
+                else if (found[wide_key] = v[0]; ++wide != 0 && v[1] != v[0] + 1)
+                    why = "a value is torn";
+            if (wide != 0 && wide != containers::wide_count) why = "a large update is torn";
+            if (!mod::store::in(*pool_).verify().ok()) why = "a container is damaged";
+            for (std::uint64_t i = 0; i < mod_->vector.size(); ++i)
+                found[in_vector + i] = mod_->vector[i];
+        }
         if constexpr (uses_mod) {
-            for (std::uint64_t key = 0; key < 5; ++key)
-                if (const value* v = mod_->get(key)) add(key, *v);
-            if (found.size() != mod_->size()) why = "the map's size is wrong";
+            return found;
         } else if constexpr (uses_simpo) {
             for (std::uint64_t key = 0; key < 5; ++key)
                 if (const value v = object_->call<&table::get>(key); v != value{}) add(key, v);
@@ -177,8 +206,44 @@ public:
     std::string why;
 
 private:
+    void open_containers() {
+        auto map = mod_map::open(*pool_, {.name = "map"});
+        auto vector = mod::vector<std::uint64_t>::open(*pool_, {.name = "vector"});
+        if (!map) why = map.error().what();
+        else if (!vector) why = vector.error().what();
+        if (!ok()) return;
+        mod_.emplace(std::move(*map), std::move(*vector));
+        mod_->map.set_durability(mod::durability::on_return);
+        mod_->vector.set_durability(mod::durability::on_return);
+        // A pool without them belongs to no update.
+        const std::vector<std::uint64_t> zeros(elements);
+        if (mod_->vector.empty() && !mod_->vector.append_range(zeros).ok())
+            why = "the vector has no room";
+    }
+    bool update_containers(unsigned n) {
+        mod_map& map = mod_->map;
+        if (sets_alone(n)) return mod_->vector.set(n % 4, n).ok();
+        if (swaps_alone(n)) return mod_->vector.swap(0, elements - 1).ok();
+        if (changes_both(n))
+            return mod::update(std::tie(map, mod_->vector),
+                               [n](auto& in_map, auto& in_vector) {
+                                   in_map.insert_or_assign(key_of(n), value_of(n));
+                                   in_vector.set(n % 4, n);
+                               })
+                .ok();
+        if (fills(n))
+            return map
+                .update([n](auto& to) {
+                    for (std::uint64_t i = 0; i < containers::wide_count; ++i)
+                        to.insert_or_assign(containers::first_wide + i, value_of(n));
+                })
+                .ok();
+        return erases(n) ? map.erase(key_of(n)).operator bool()
+                         : map.insert_or_assign(key_of(n), value_of(n)).operator bool();
+    }
+
     std::optional<pool> pool_;
-    std::optional<mod_map> mod_;
+    std::optional<containers> mod_;
     std::optional<simpo::object<table>> object_;
     changed* section_ = nullptr;
 };

@@ -178,13 +178,16 @@ private:
     /// Whether the index finds every node that may be changed: for assertions.
     bool valid() const noexcept;
     std::size_t find(ref node, bool given_back = false) const noexcept;
+    void grow();
     void index(std::size_t position);
     void forget() noexcept;
     std::vector<made> fresh_;          // a node given back has no granules
     std::vector<given_up> steps_;      // in order: counts depend on it
     std::vector<std::uint32_t> index_; // position + 1 by node, open addressing; when there are many
     std::array<std::uint64_t, 4> seen_{}; // a filter before both: most nodes asked for are old
-    std::size_t fresh_from_ = 0; // nodes made before are shared: no longer changed in place
+    std::size_t fresh_from_ = 0;   // nodes made before are shared: no longer changed in place
+    std::uint64_t made_bytes_ = 0; // of the nodes in 'fresh_'
+    bool shares_ = false;          // a step is 'shared'
     store* store_ = nullptr;
     std::byte* base_ = nullptr;
     struct node_cache* cache_ = nullptr;
