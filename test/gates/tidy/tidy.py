@@ -327,8 +327,7 @@ def excused(findings, ratchet):
         path = finding.split(":")[0]
         for entry in ratchet:
             parts = entry.split()
-            grown = len(parts) > 2 and count_in(finding) > int(parts[2])
-            if parts[:2] == [rule, path] and not grown:
+            if parts[:2] == [rule, path] and (len(parts) == 2 or count_in(finding) <= int(parts[2])):
                 unused.pop(entry, None)
                 break
         else:
