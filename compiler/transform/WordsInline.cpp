@@ -12,6 +12,8 @@
 //    remembers what it has logged.
 // 4. An engine that logs inputs alone keeps what else is overwritten, so that the
 //    section can be rolled back, too: a note of that is a call.
+// 5. Of up to three words each gets an entry, counted together: no more bytes
+//    than the one that the call would make.
 #include "transform/WordsInline.h"
 #include "analysis/LogsAhead.h"
 
@@ -55,7 +57,10 @@ public:
     Builder.SetCurrentDebugLocation(Call.getDebugLoc());
     Value *Next = load(Builder, offsetof(hf_word_log, next), Pointer);
     Value *Limit = load(Builder, offsetof(hf_word_log, limit), Pointer);
-    Builder.CreateCondBr(Builder.CreateICmpULT(Next, Limit), Check, Slow,
+    const auto Pieces = piecesOf(Call);
+    const uint64_t More = IsNote ? 0 : Pieces.size() - 1; // entries (4)
+    Value *Last = advanced(Builder, Next, More * HF_WORD_ENTRY_BYTES);
+    Builder.CreateCondBr(Builder.CreateICmpULT(Last, Limit), Check, Slow,
                          likely());
     Head->getTerminator()->eraseFromParent(); // what split the block
     if (IsNote)
@@ -68,29 +73,36 @@ public:
         Builder.CreatePtrToInt(
             load(Builder, offsetof(hf_word_log, base), Pointer), Word));
     Value *End = load(Builder, offsetof(hf_word_log, words_end), Word);
+    if (More != 0) // no offset is added to: that of volatile memory might wrap
+      End = Builder.CreateSub(End, Builder.getInt64(More * WordBytes));
     Builder.CreateCondBr(Builder.CreateICmpULT(Offset, End), Write, Slow,
                          likely());
 
     Builder.SetInsertPoint(Write);
-    entry(Builder, Next, Offset, Address);
-    count(Builder,
-          Builder.CreatePtrAdd(Next, Builder.getInt64(HF_WORD_ENTRY_BYTES)));
+    Value *At = Next;
+    uint64_t Before = 0;
+    for (uint64_t Bytes : Pieces) {
+      entry(Builder, At, Offset, Address, Before, Bytes);
+      At = advanced(Builder, At, HF_WORD_ENTRY_BYTES);
+      Before += Bytes;
+    }
+    count(Builder, At);
     Builder.CreateBr(Done);
   }
 
-  /// Whether it is of as many bytes as a load has.
-  static bool isShort(const CallInst &Call) {
+  /// The entries that the bytes get in line (4), each of as many as a load has;
+  /// none: the call makes them.
+  static SmallVector<uint64_t, 3> piecesOf(const CallInst &Call) {
     const auto *Bytes = dyn_cast<ConstantInt>(Call.getArgOperand(1));
-    if (!Bytes)
-      return false;
-    switch (Bytes->getZExtValue()) {
-    case 1:
-    case 2:
-    case 4:
-    case 8:
-      return true;
-    }
-    return false;
+    if (!Bytes || Bytes->getZExtValue() > 3 * WordBytes)
+      return {};
+    SmallVector<uint64_t, 3> Pieces;
+    for (uint64_t Left = Bytes->getZExtValue(); Left != 0;
+         Left -= Pieces.back())
+      Pieces.push_back(std::min(WordBytes, bit_floor(Left)));
+    if (Pieces.size() > divideCeil(Bytes->getZExtValue(), WordBytes))
+      return {};
+    return Pieces;
   }
 
 private:
@@ -123,12 +135,22 @@ private:
                                      Align(WordBytes));
   }
 
-  void entry(IRBuilder<> &Builder, Value *At, Value *Offset, Value *Address) {
-    uint64_t Bytes = cast<ConstantInt>(Call.getArgOperand(1))->getZExtValue();
-    Value *What = Builder.CreateOr(
-        Offset, Builder.getInt64((uint64_t{HF_OLD_WORD_KIND} + Bytes) << 56));
+  Value *advanced(IRBuilder<> &Builder, Value *From, uint64_t Bytes) {
+    return Bytes == 0 ? From
+                      : Builder.CreatePtrAdd(From, Builder.getInt64(Bytes));
+  }
+
+  /// One of the 'Bytes' behind the first 'Before' of those that are logged.
+  void entry(IRBuilder<> &Builder, Value *At, Value *Offset, Value *Address,
+             uint64_t Before, uint64_t Bytes) {
+    const uint64_t Kind = (uint64_t{HF_OLD_WORD_KIND} + Bytes) << 56;
+    Value *What =
+        Before == 0
+            ? Builder.CreateOr(Offset, Builder.getInt64(Kind))
+            : Builder.CreateAdd(Offset, Builder.getInt64(Kind + Before));
     Value *Old = Builder.CreateAlignedLoad(
-        Builder.getIntNTy(static_cast<unsigned>(8 * Bytes)), Address, Align(1));
+        Builder.getIntNTy(static_cast<unsigned>(8 * Bytes)),
+        advanced(Builder, Address, Before), Align(1));
     Builder.CreateAlignedStore(What, At, Align(WordBytes));
     Builder.CreateAlignedStore(
         Builder.CreateZExt(Old, Word),
@@ -176,7 +198,7 @@ void putWordsInLine(Function &F, const EngineInfo &Engine) {
     const Loop *Around = Loops.getLoopFor(Call->getParent());
     const bool Repeats = // (3)
         Around && Around->isLoopInvariant(Call->getArgOperand(0));
-    if (IsNote || (WordCall::isShort(*Call) && !Repeats))
+    if (IsNote || (!WordCall::piecesOf(*Call).empty() && !Repeats))
       Found.push_back({Call, IsNote});
   }
   for (auto [Call, IsNote] : Found)

@@ -19,6 +19,7 @@
 #include <base/assert.hpp>
 #include <log/logged_words.hpp>
 #include <open/pool_impl.hpp>
+#include <open/registry.hpp>
 #include <section/commit_marks.hpp>
 #include <section/prepared_memory.hpp>
 #include <section/protocol.hpp>
@@ -117,6 +118,12 @@ public:
     /// Offset of a store's target; 'outside' when it is volatile memory.
     std::uint64_t checked_offset(const void* address, std::uint64_t bytes) const;
     static constexpr std::uint64_t outside = ~std::uint64_t{0};
+    /// Whether the address is in volatile memory for certain: no other pool is open.
+    bool surely_outside(const void* address) const noexcept {
+        const auto offset =
+            static_cast<std::uint64_t>(static_cast<const std::byte*>(address) - base_);
+        return offset >= range_bytes_ && !watched() && registry::only_instance() == pool_->instance;
+    }
     /// Ends the process where the bytes reach over the end of the pool.
     void check_end(std::uint64_t offset, std::uint64_t bytes) const;
     /// Counts a store to memory that the section took. It is written back as a whole: no line is

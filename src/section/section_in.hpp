@@ -254,6 +254,7 @@ bool begin_section(const hf_txfunc& function, const void* args) {
 }
 template <template <class> class Protocol>
 void log_store(const char* call, const void* address, std::uint64_t bytes) noexcept {
+    if (current_section->surely_outside(address)) return;
     without_exceptions(call,
                        [&] { with_protocol<Protocol>([&](auto& p) { p.log(address, bytes); }); });
 }

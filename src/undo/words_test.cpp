@@ -7,10 +7,12 @@
 #include <log/word_log.hpp>
 #include <open/pool_impl.hpp>
 #include <pool/test_support.hpp>
+#include <section/section.hpp>
 #include <verify/examine.hpp>
 
 #include <holdfast/alloc.hpp>
 #include <holdfast/author/staged.hpp>
+#include <holdfast/justdo.hpp>
 #include <holdfast/pool.hpp>
 #include <holdfast/redo.hpp>
 #include <holdfast/undo.hpp>
@@ -122,6 +124,18 @@ protected:
 
     std::string directory, path;
 };
+
+/// The C API opens pools with every engine. A program without functions that resume pays for none.
+TEST_F(Words, BeginAgainWhereAnEngineThatResumesIsGiven) {
+    open_options o;
+    o.layout = "words/1";
+    o.create_bytes = 1_MiB;
+    o.engines = {justdo::engine(), undo::engine()};
+    auto p = pool::open(path, o);
+    ASSERT_TRUE(p) << p.error().what();
+    add_one(p->root<root_object>());
+    EXPECT_NE(next_section_here.instance, next_section::none);
+}
 
 /// A section that begins like the thread's last one does so only if that was of its engine.
 TEST_F(Words, AreThoseOfTheThreadsLastSectionOnlyIfThatWasOfUndo) {

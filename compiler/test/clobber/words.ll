@@ -58,6 +58,31 @@ done:
   ret void
 }
 
+; Of up to three words each gets an entry. They are counted together, and the pool ends where the last one does.
+define void @three_words(ptr %p, ptr %q) #0 {
+; CHECK-LABEL: define internal void @three_words.hf_body(
+; CHECK: %[[NEXT:.*]] = load ptr, ptr
+; CHECK: %[[LIMIT:.*]] = load ptr, ptr
+; CHECK: %[[LAST:.*]] = getelementptr i8, ptr %[[NEXT]], i64 32
+; CHECK: icmp ult ptr %[[LAST]], %[[LIMIT]]
+; CHECK: %[[OFFSET:.*]] = sub i64
+; CHECK: %[[END:.*]] = sub i64 {{.*}}, 16
+; CHECK: icmp ult i64 %[[OFFSET]], %[[END]]
+; CHECK: load i64, ptr %p, align 1
+; CHECK-NOT: fence
+; CHECK: add i64 %[[OFFSET]],
+; CHECK: load i64, ptr {{.*}}, align 1
+; CHECK-NOT: fence
+; CHECK: add i64 %[[OFFSET]],
+; CHECK: load i64, ptr {{.*}}, align 1
+; CHECK: store atomic i64 {{.*}} release
+; CHECK-NEXT: fence syncscope("singlethread") seq_cst
+; CHECK: call void @hf_undo_log(ptr %p, i64 24)
+; CHECK: call void @llvm.memcpy
+  call void @llvm.memcpy.p0.p0.i64(ptr %p, ptr %q, i64 24, i1 false)
+  ret void
+}
+
 ; A long range is one entry.
 define void @range(ptr %p, ptr %q) #0 {
 ; CHECK-LABEL: define internal void @range.hf_body(

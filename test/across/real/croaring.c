@@ -88,7 +88,12 @@ int main(int argc, char** argv) {
     if (!r->some) begin(r);
     unsigned long steps = strtoul(argv[2], NULL, 10),
                   killed = argc > 3 ? strtoul(argv[3], NULL, 10) : ~0ul;
-    for (unsigned long i = r->done; i < steps; i++) change(r, i, mixed(i), i == killed);
+    struct half_way half = half_of(r->done, steps);
+    for (unsigned long i = r->done; i < steps; i++) {
+        passes(&half, i);
+        change(r, i, mixed(i), i == killed);
+    }
+    double ns = ns_of(&half);
     for (unsigned long i = 0; i < r->done; i++) model(i, mixed(i));
-    return verdict("croaring", r->done, same(r->some, some) && same(r->others, others));
+    return verdict("croaring", r->done, same(r->some, some) && same(r->others, others), ns);
 }
