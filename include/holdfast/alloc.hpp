@@ -33,10 +33,11 @@ template <class T, class... Args> T* make(Args&&... args) noexcept {
         !std::is_polymorphic_v<T>,
         "an object with virtual functions holds the address of its table, which is another in "
         "every process: keep alternatives in a std::variant");
-    static_assert(std::is_nothrow_constructible_v<T, Args...> || std::is_aggregate_v<T>,
-                  "the constructor may throw, which no caller could be told: let it be noexcept, "
-                  "construct the object in a block of hf_alloc, or, where it never does throw, in "
-                  "an aggregate");
+    static_assert(
+        std::is_nothrow_constructible_v<T, Args...> || std::is_aggregate_v<T>,
+        "the constructor may throw, and hf::make reports no exception: let it be noexcept, "
+        "construct the object in a block of hf_alloc, or, where it never does throw, in "
+        "an aggregate");
     static_assert(alignof(T) <= 16);
     void* block = hf_alloc(sizeof(T));
     if (block == nullptr) return nullptr;
