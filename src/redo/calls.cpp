@@ -30,7 +30,7 @@ constinit __thread const std::uint64_t* hf_redo_filter = hf::redo::nothing_store
 namespace hf::redo {
 namespace {
 
-/// What waits in this thread's section, which is of this engine.
+/// The stores that wait in this thread's section. Requires: it is of this engine.
 deferred_section& mine() { return current_section->as<deferred_section>(); }
 
 constexpr std::uint64_t within(std::uint64_t offset) noexcept { return offset % line_bytes; }

@@ -77,7 +77,7 @@ bool is_complete(const pool_file& file, const pending_section& section) {
     return true;
 }
 
-/// What a killed process had only stored must be durable before anything depends on it: else the
+/// Makes durable what a killed process had only stored, before anything depends on it: else the
 /// next failure could leave half of a replay without its log.
 void make_durable(pool_file& file, const pending_section& section) {
     const medium pm = file.medium();
