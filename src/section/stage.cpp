@@ -36,8 +36,8 @@ pool::impl& pool_around(const void* address, const char* call) noexcept {
     pool::impl* pool = registry::pool_of(address);
     if (pool == nullptr) registry::refuse_parents(address, call);
     if (pool == nullptr)
-        fatal("%s(%p): expected an address in an open pool, found one in none: pass a pointer into "
-              "the pool",
+        fatal("%s(%p): expected an address in an open pool, found one in no pool: pass a pointer "
+              "into the pool",
               call, address);
     return *pool;
 }
