@@ -7,9 +7,9 @@
 //              -mllvm -holdfast-engine=clobber
 //
 // -fpass-plugin adds the passes; -fplugin loads the library early enough for
-// its options. Marking runs first, instrumentation last: earlier, callers are
-// not inlined yet and the analysis sees accesses that the machine will not
-// make.
+// its options. Marking runs first and instrumentation last. Before the end
+// callers are not inlined, and the analysis would see accesses that the machine
+// never makes.
 #include "transform/EmitEntry.h"
 #include "transform/Instrument.h"
 #include "transform/KeepBodies.h"

@@ -34,10 +34,10 @@ HF_TXFUNC bool push(list* l, unsigned long value) noexcept {
 
 int main(int argc, char** argv) {
     auto pool = hf::pool::open(argc > 1 ? argv[1] : "numbers.hf", {.layout = "numbers/1"});
-    if (!pool) return std::puts(pool.error().what().c_str()), 1;  // when open returns, no push is
-    list* l = pool->root<list>();                                 // there by halves
+    if (!pool) return std::puts(pool.error().what().c_str()), 1;  // it says why
+    list* l = pool->root<list>();                                 // whole: open has recovered it
     if (l == nullptr) return 1;                                   // no room; the log has said so
-    std::scoped_lock held{l->lock};                               // two-phase: held until the commit
+    std::scoped_lock held{l->lock};                               // held until push has committed
     if (!push(l, l->count + 1)) return std::puts("the pool is full"), 1;
     std::printf("%lu numbers, sum %lu\n", l->count, l->sum);      // durable since push returned
 }

@@ -124,7 +124,7 @@ def check_removed(folder):
 
 def check_refusals(folder):
     expect(top(folder / "gone"), 2, "gone", "not_found")
-    expect(top(folder), 2, "no regular file")
+    expect(top(folder), 2, "expected a regular file")
     text = folder / "text"
     text.write_text("no pool\n" * 4000)
     expect(top(text), 2, "not_a_pool")

@@ -51,7 +51,7 @@ struct Summary {
 /// How many values it is stored or returned as.
 unsigned partsOf(const llvm::Type *T);
 
-/// What a choice of both is.
+/// Returns the source of a value that is one of the two.
 Source join(const Source &A, const Source &B);
 
 Source ofConstant(const llvm::Constant *C);

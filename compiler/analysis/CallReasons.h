@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What is said of a library's function that a section may not call, by its linker
+// Messages about a library's function that a section may not call, by its linker
 // name: what the program wrote, why not, and what to do instead.
 #ifndef HOLDFAST_COMPILER_CALLREASONS_H
 #define HOLDFAST_COMPILER_CALLREASONS_H

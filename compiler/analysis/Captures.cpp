@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // A closure is built in a local of the caller: field by field, in unoptimised
-// code through copies, or with a vector store. Whatever is stored there at the
-// offset of a pointer that the section follows must lead to a variable to be
-// reported.
+// code through copies, or with a vector store. The capture of a variable is
+// reported if its address is stored there, at the offset of a pointer that the
+// section follows.
 #include "analysis/Captures.h"
 #include "analysis/Names.h"
 #include "analysis/Origin.h"

@@ -26,7 +26,7 @@ struct LoggedWrite {
   Verdict Why = Verdict::Logged;
 };
 
-/// What the function is for decides what was read before it began.
+/// A function's role decides what was read before it began.
 enum class Role {
   Entry, ///< the section's own function: nothing
   Helper ///< called somewhere in a section: everything

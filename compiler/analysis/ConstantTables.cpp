@@ -116,8 +116,8 @@ private:
 
   static constexpr uint64_t PlacesMax = 4096;
 
-  /// What a number is, if it grows from a constant by a constant: 'Offset' plus
-  /// any multiple of 'Stride'.
+  /// Returns the values of a number that grows from a constant by a constant:
+  /// 'Offset' plus any multiple of 'Stride'.
   static Extent multiplesOf(const Value *V, unsigned Depth = 0) {
     const Value *Part;
     const APInt *By;

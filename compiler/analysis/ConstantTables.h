@@ -49,7 +49,7 @@ void findObjects(
 /// from; if there are several objects, of unknown length.
 Extent whereIn(const llvm::Value *Address, uint64_t Length);
 
-/// What is at 'Part' of the object that begins at 'Base' of another.
+/// Returns the place of 'Part' of an object that begins at 'Base' of another.
 Extent moved(Extent Base, const Extent &Part);
 
 /// Collects what is stored to a slot of unoptimised code; false if somebody else

@@ -66,7 +66,7 @@ private:
     if (isa<IntrinsicInst>(Call))
       return true;
     const Function *Callee = calledFunction(*Call);
-    // What it is passed takes the place of its own object.
+    // The callee's arguments stand for its own object.
     return Callee && isQuiet(*Callee) &&
            (Callee->isDeclaration() || all_of(Call->args(), [](const Use &U) {
               return !U->getType()->isPointerTy() || isOwn(U.get());

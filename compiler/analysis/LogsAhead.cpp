@@ -55,7 +55,7 @@ namespace holdfast {
 
 namespace {
 
-/// What may be executed after one instruction and before another.
+/// The code that may run after one instruction and before another.
 struct Stretch {
   const Instruction *From, *To;
   SmallPtrSet<const BasicBlock *, 8> Between; ///< whole blocks
@@ -232,7 +232,7 @@ private:
     auto *I = dyn_cast<Instruction>(V);
     if (!I)
       return true;
-    // What is there already is the instance that is meant, if no other comes.
+    // An earlier instance is the one that is meant, if no other comes.
     const bool There = I != S.From && Tree.dominates(I, S.From);
     if (!S.contains(I))
       return There;
@@ -274,7 +274,7 @@ private:
       if (isa<CallBase>(I) &&
           classifyCall(cast<CallBase>(I)).Kind == CallKind::Body)
         return true;
-      // What is said of objects apart does not hold for addresses that stray.
+      // Objects that lie apart prove nothing about addresses that stray.
       const LoggedWrite *W = Listed.lookup(&I);
       if (W && (Strays || W->Site.Strays) &&
           getUnderlyingObject(W->Site.Address, /*MaxLookup=*/0) != Object)

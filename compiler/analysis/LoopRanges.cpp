@@ -7,15 +7,15 @@
 // 1. The loop runs a number of times that can be computed before it, and nothing
 //    in it stops (mayStop).
 // 2. A write is made in every iteration, and moves by the same distance from one
-//    to the next. The number of its instances is then that of the iterations.
+//    to the next. Then it is made as often as there are iterations.
 // 3. Writes that move by the same distance and whose first places lie a constant
-//    apart make a band: touching each other, they cover at least that distance.
-//    So over all iterations no byte between the first and the last is left out:
-//    the range is what the loop stores to, to the byte. What it left out could be
-//    under another lock, or in no page.
+//    apart make a band: they touch each other, and cover at least that distance.
+//    So the loop stores to every byte between its first and its last, and the
+//    range is exact. A byte that the loop leaves out could be under another lock,
+//    or in no page.
 //
-// The range is logged before the loop, in a block of its own if need be, when it is
-// certain that the loop will run: its test comes behind the first iteration.
+// The range is logged before the loop, in a new block if necessary, where the loop
+// certainly runs: its test comes behind the first iteration.
 #include "analysis/LoopRanges.h"
 
 #include "llvm/ADT/Statistic.h"

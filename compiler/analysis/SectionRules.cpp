@@ -338,7 +338,7 @@ private:
     return true;
   }
 
-  /// What hf_vlog_preserve records may be anything, also through a wrapper.
+  /// hf_vlog_preserve may record anything, also through a wrapper.
   static bool isPreserved(const Instruction &I, const Use &Operand) {
     const auto *Call = dyn_cast<CallBase>(&I);
     if (!Call || !Call->isArgOperand(&Operand))

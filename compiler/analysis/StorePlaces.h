@@ -22,14 +22,14 @@ class StorePlaces {
 public:
   explicit StorePlaces(const FreshFunctions &Fresh) : Fresh(Fresh) {}
 
-  /// What is asked from now on is asked of this function's stores.
+  /// Later questions are about this function's stores.
   void begin(const SectionFunction &F) {
     Current = &F;
     Known.clear();
   }
 
-  /// What an entry is given, or allocates, or what is reached through pointers
-  /// from there, is the pool.
+  /// The pool is what an entry gets or allocates, and what pointers reach from
+  /// there.
   StorePlace of(const llvm::Value *Address) { return of(Address, 0); }
 
 private:

@@ -3,16 +3,16 @@
 // The analysis finds for every instance:
 //
 // 1. The source of a value: a local's address, a fixed one (function, constant,
-//    virtual table), a parameter, what a parameter leads to, or nothing of
-//    interest. Arithmetic other than a difference keeps it. Locals that it is
-//    stored or copied to keep it, and helpers that return it do too. What is
-//    loaded, or copied, of a constant that holds addresses is one of them unless
-//    the place is known to hold none, also where a pointer that a constant or a
-//    local holds, or a helper returns, leads there (LeadStepsMax ways of them).
-// 2. The place of a store: a local, a parameter's memory, or the pool: what an
-//    entry is given or allocates, and what pointers from there reach.
-// 3. A store of a source to a parameter's memory, or of a parameter or what it
-//    leads to, is a fact about the helper: each call looks at what it passes.
+//    virtual table), a parameter, memory that a parameter leads to, or nothing of
+//    interest. Arithmetic other than a difference keeps the source. Locals that
+//    it is stored or copied to keep it, and helpers that return it. A load or
+//    copy from a constant that holds addresses yields one, unless its place is
+//    known to hold none. The same holds where a pointer leads there, from a
+//    constant, a local or a helper's result (LeadStepsMax such steps).
+// 2. The place of a store: a local, a parameter's memory, or the pool. The pool is
+//    what an entry gets or allocates, and what pointers from there reach.
+// 3. A helper's store of a source to a parameter's memory is a fact about the
+//    helper, like its store of a parameter. Each call looks at what it passes.
 #include "analysis/VolatileAddresses.h"
 #include "analysis/AddressSources.h"
 #include "analysis/Calls.h"
@@ -193,7 +193,7 @@ private:
     }
   }
 
-  /// What a source of the called function is here.
+  /// Returns the source here of what is 'S' in the called function.
   Source passed(const Source &S, const CallBase &Call) {
     if (S.Is == Source::Held && S.Which)
       return contentsOf(*S.Which, S.At, Call);
@@ -578,7 +578,7 @@ private:
     return S.Is == Source::Neutral ? Source{} : passed(S, Call);
   }
 
-  /// What a number chooses the place of a store among.
+  /// Returns the source of a number that chooses the place of a store.
   Source chosenBy(const Value *Address) {
     while (const auto *Gep = dyn_cast<GetElementPtrInst>(Address)) {
       for (const Value *Index : Gep->indices())

@@ -9,7 +9,7 @@ using namespace llvm;
 
 namespace holdfast {
 
-/// What hf_NAME_write takes at most, and what it cuts memory into.
+/// The most bytes that hf_NAME_write takes, and the grain that it cuts memory into.
 static constexpr uint64_t WriteBytesMax = 16;
 /// The filter has a bit for each granule of 16 bytes, and words of 64 bits.
 static constexpr unsigned GranuleShift = 4;

@@ -3,21 +3,19 @@
 // Cloning:
 //
 // 1. Each txfunc gets an internal instance of its body.
-// 2. Where a section can be taken back, unwinding stays;
-//    but calls of library functions that throw nothing cannot be left by it.
-//    Elsewhere, unwinding is removed in an instance. Nothing in a section can throw
-//    (SectionRules.cpp makes sure), so an invoke is a call; the library's
-//    out-of-line throws end the process, as they would at the edge of a
-//    noexcept function.
+// 2. Where a section can be taken back, unwinding stays, except at calls of
+//    library functions that throw nothing. Elsewhere an instance has no
+//    unwinding. Nothing in a section can throw (SectionRules.cpp makes sure), so
+//    an invoke becomes a call. The library's out-of-line throws end the process,
+//    as they would at the edge of a noexcept function.
 // 3. Masked and scattered stores become branches and plain stores
-//    (MaskedAccesses.h); where writes are buffered, or sections resume, masked
-//    and gathered loads do as well. Addresses computed from null are shown as
-//    the numbers that they are.
+//    (MaskedAccesses.h). Masked and gathered loads do as well, where writes are
+//    buffered or sections resume. Addresses computed from null become numbers.
 // 4. Every call to a visible body goes to that function's helper instance, made
 //    on first use, which also ends recursion. A txfunc called here is a helper
 //    like any other: it joins the section.
-// 5. What only indirect calls may reach comes last, so that an instance is
-//    Possible just when no direct calls lead from a section to it.
+// 5. Functions that only indirect calls may reach come last. So an instance is
+//    Possible exactly if no direct calls lead from a section to it.
 #include "transform/CloneSections.h"
 #include "analysis/Calls.h"
 #include "transform/MaskedAccesses.h"

@@ -46,7 +46,7 @@ public:
   /// Whether the register may hold one.
   bool mayHold(const llvm::Value &V) const;
 
-  /// What memory holds of the register, and back; of any type.
+  /// Turns a register, of any type, into its form in memory, and back.
   llvm::Value *encoded(llvm::IRBuilder<> &At, llvm::Value *V) const;
   llvm::Value *decoded(llvm::IRBuilder<> &At, llvm::Value *V) const;
 

@@ -179,7 +179,7 @@ private:
     return isa<MemIntrinsic>(I) || (isa<StoreInst>(I) && !I.isAtomic());
   }
 
-  /// What is written before the section is no part of it.
+  /// Writes before the section are not part of it.
   void notePlainOutside(SmallVectorImpl<Instruction *> &Plain,
                         const BasicBlock &Inside) {
     Tree.recalculate(F);
@@ -406,7 +406,7 @@ private:
              Mark->getDebugLoc());
   }
 
-  /// What is read of volatile memory is read before the first lock.
+  /// Volatile memory is read before the first lock.
   void checkPreservedOutside() {
     SmallPtrSet<const BasicBlock *, 32> Seen;
     SmallVector<const BasicBlock *, 32> Left;
@@ -452,7 +452,7 @@ private:
     for (Instruction *I : InPool)
       if (I->getParent() == Fork && I->comesBefore(First))
         First = I;
-    // What was inserted for the paths of a loop's header stays before it.
+    // Code that was inserted for the paths of a loop's header stays before it.
     BasicBlock *Inside = split(*First);
     Tree.recalculate(F);
     checkPreserved(*Inside);
@@ -486,7 +486,7 @@ private:
     }
   }
 
-  /// What is read of volatile memory is read before the section begins.
+  /// Volatile memory is read before the section begins.
   void checkPreserved(BasicBlock &Inside) {
     for (CallInst *Mark : preserveMarks())
       if (Tree.dominates(&Inside, Mark->getParent()) ||

@@ -335,7 +335,7 @@ private:
     Builder.SetInsertPoint(Resume);
     Builder.CreateResume(Exception);
 
-    // What unwinds a body without handlers of its own is the language's.
+    // A body without handlers is unwound by the language's own function.
     Txfunc.setPersonalityFn(
         Form.Body->hasPersonalityFn()
             ? Form.Body->getPersonalityFn()

@@ -36,7 +36,7 @@ void emitWeakRegistration(llvm::Module &M, llvm::StringRef Register,
                           llvm::StringRef Forget, llvm::Constant &Table,
                           uint64_t Rows);
 
-// What descriptors of every kind have.
+// Parts of descriptors of every kind.
 
 /// Returns "file:line" of the function, of a closure that it runs if that is what
 /// it is for.

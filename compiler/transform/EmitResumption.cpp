@@ -201,8 +201,8 @@ private:
     return First;
   }
 
-  /// What the section is certain to follow leads into the pool: else it could not go
-  /// on in another process. One without a mark may follow it outside.
+  /// A pointer that the section certainly follows leads into the pool: else it could
+  /// not go on in another process. A section without a mark may follow it outside.
   void checkArguments(const ArgumentBlock &Arguments) {
     for (const PackedArgument &A : Arguments.Arguments)
       if (A.Kind == HF_ARG_POOL_POINTER && !BetweenLocks)
@@ -246,7 +246,7 @@ private:
             DILocation::get(Context, Program->getLine(), 0, Program));
   }
 
-  /// What a write between steps has changed is durable before the next one.
+  /// A write between steps is durable before the next step.
   void note(Instruction &Write) {
     Builder.SetInsertPoint(Write.getNextNode());
     Value *Bytes =
@@ -401,9 +401,9 @@ private:
     S.At->eraseFromParent();
   }
 
-  /// What the callee writes in place this function may have read since its last step.
-  /// Its result it makes in this function's frame (FrameLocals.h): if that was read
-  /// since, the function has made a step, and the runtime moves from there.
+  /// This function may have read since its last step what the callee writes in place.
+  /// The callee makes its result in this function's frame (FrameLocals.h). If that was
+  /// read since, the function has made a step, and the runtime moves from there.
   void announceCall(Value *Point) {
     if (Engine.Logs == LoggedWrites::regions)
       call("point", Point);

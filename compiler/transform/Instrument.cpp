@@ -87,7 +87,7 @@ static void logWrites(const Sections &All, const FreshFunctions &Fresh,
   }
 }
 
-/// What is said for another engine.
+/// Removes calls that select stores for another engine.
 static void dropSelections(const Sections &All) {
   for (const auto &F : All.Functions)
     for (Instruction &I : make_early_inc_range(instructions(*F->Instance)))
@@ -165,7 +165,7 @@ static void instrument(ArrayRef<Function *> Txfuncs,
     Function &Instance = *First.Functions[I]->Instance;
     Blocks.push_back(layOutArguments(Instance));
     Fit &= checkArguments(*Txfuncs[I], Blocks[I]);
-    // What is never re-executed may be given what dies with the process.
+    // Only a section that is re-executed needs its closure in the next process.
     if (!TakesBack)
       Fit &= checkCaptures(*Txfuncs[I], Instance, Blocks[I]);
     Versions.push_back(hashVersion(Instance, Blocks[I], First.Options));
@@ -229,7 +229,7 @@ PreservedAnalyses InstrumentPass::run(Module &M, ModuleAnalysisManager &MAM) {
       Group = &Groups.emplace_back(*Options, SmallVector<Function *, 8>());
     Group->second.push_back(&F);
   }
-  // What another module's sections call by address may be here.
+  // A function that another module's sections call by address may be here.
   if (SectionOptions Ours = commandLineOptions();
       Groups.empty() && takesBack(Ours) && !isRelocatable(M))
     Groups.push_back({Ours, {}});

@@ -81,7 +81,7 @@ PreservedAnalyses KeepBodiesPass::run(Module &M, ModuleAnalysisManager &) {
       if (auto *Body =
               dyn_cast<Function>(Call->getArgOperand(Call->arg_size() - 1)))
         K.reach(*Body);
-  // What sections call by address is made a version of.
+  // Functions that sections call by address get a version for sections.
   for (Function &F : M)
     if (!F.hasAvailableExternallyLinkage() && F.hasAddressTaken())
       K.reach(F);

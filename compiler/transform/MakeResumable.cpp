@@ -164,7 +164,7 @@ public:
   }
   void setVersion() { Version = hashVersion(F, Arguments, Options); }
 
-  /// What its frame, or that of a function it calls, may hold the addresses of.
+  /// Collects what the frame may hold the addresses of, or that of a callee.
   void collectNamed() {
     SmallPtrSet<const Function *, 8> Seen{&F};
     SmallVector<const Function *, 8> Left{&F};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Accesses of vectors by masks and by indices, made plain ones: a log of the
-// whole vector would also restore bytes that are not the section's own, and an
+// Turns accesses of vectors by masks and by indices into plain ones. A log of the
+// whole vector would also restore bytes that the section has not stored, and an
 // index may lead anywhere, whatever the base is.
 #ifndef HOLDFAST_COMPILER_MASKEDACCESSES_H
 #define HOLDFAST_COMPILER_MASKEDACCESSES_H

@@ -363,8 +363,8 @@ private:
         Stored ? Builder.CreateICmpEQ(Builder.CreateLShr(V, HF_RELOCATED_SHIFT),
                                       Builder.getInt64(HF_RELOCATED_BITS))
                : nullptr;
-    // What is stored may also be an address that the file would take for its
-    // own: a canonical one.
+    // The stored value may also be a canonical address, which the file would take
+    // for its own.
     Value *Canonical = Builder.CreateICmpULT(
         Builder.CreateSub(V, Builder.getInt64(HF_CANONICAL_LOW)),
         Builder.getInt64(HF_CANONICAL_HIGH - HF_CANONICAL_LOW));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Calls whose target shows only after a look at the code around them.
+// Indirect calls whose target the code around them shows.
 #ifndef HOLDFAST_COMPILER_RESOLVECALLS_H
 #define HOLDFAST_COMPILER_RESOLVECALLS_H
 

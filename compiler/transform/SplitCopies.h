@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Copies of structs in relocatable code (docs/internals/relocation.md), on what
-// clang has made: a copy of a struct whose type metadata names pointers becomes
-// loads and stores of those and copies of what lies between. Later the
-// optimiser would make integers of them.
+// Copies of structs in relocatable code (docs/internals/relocation.md). A copy of a
+// struct whose type metadata names pointers becomes loads and stores of these, and
+// copies of the bytes between. The pass runs on clang's own output: later the
+// optimiser would make integers of the pointers.
 #ifndef HOLDFAST_COMPILER_SPLITCOPIES_H
 #define HOLDFAST_COMPILER_SPLITCOPIES_H
 

@@ -273,8 +273,8 @@ public:
         Watched(M.getOrInsertGlobal("hf_trace_watched", Region)) {}
 
   void run(ArrayRef<Report> Reports) {
-    // What follows an access stays right behind its reports, whatever is
-    // inserted before that.
+    // The code behind an access stays right behind its reports, whatever is
+    // inserted before that code.
     SmallVector<Instruction *, 32> Points;
     for (const Report &R : Reports)
       Points.push_back(R.isBefore() ? R.At : behind(*R.At));

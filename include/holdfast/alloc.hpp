@@ -31,10 +31,11 @@ class pool;
 /// Crash:    in a section, allocated if and only if the section completes.
 template <class T, class... Args> T* make(Args&&... args) noexcept {
     static_assert(detail::stored<T>::checked);
-    static_assert(std::is_nothrow_constructible_v<T, Args...> || std::is_aggregate_v<T>,
-                  "the constructor may throw, which no caller could be told: let it be noexcept, "
-                  "construct the object in a block of hf_alloc, or, where it never does throw, in "
-                  "an aggregate");
+    static_assert(
+        std::is_nothrow_constructible_v<T, Args...> || std::is_aggregate_v<T>,
+        "the constructor may throw, and hf::make reports no exception: let it be noexcept, "
+        "construct the object in a block of hf_alloc, or, where it never does throw, in "
+        "an aggregate; hf::make_or_throw passes it on");
     static_assert(alignof(T) <= 16);
     void* block = hf_alloc(sizeof(T));
     if (block == nullptr) return nullptr;

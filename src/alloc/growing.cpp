@@ -61,7 +61,7 @@ std::uint64_t allocator::find_chunks(std::uint64_t chunks, const growth_bound& u
         if (holes_known_ > 0 && fill_holes(chunks, end, why)) continue;
         const auto grown = file_->grow(chunks * heap_.chunk_bytes(), until);
         if (!grown) {
-            // What the disk said to a hole says more than a limit.
+            // The disk's refusal of a hole explains more than a limit.
             note_refused(why.ok() || (grown.error().code() != errc::pool_full) ? grown.error()
                                                                                : why);
             return 0;

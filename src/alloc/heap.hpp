@@ -109,7 +109,7 @@ public:
 
     const size_classes& classes() const noexcept { return classes_; }
     std::uint64_t chunk_bytes() const noexcept { return chunk_bytes_; }
-    /// What a request of 'bytes' occupies. 0 when no block can be that large.
+    /// The bytes that a request of 'bytes' occupies. 0 when no block can be that large.
     std::uint64_t rounded(std::uint64_t bytes) const noexcept;
     bool is_slab(std::uint64_t bytes) const noexcept { return bytes <= classes_.slab_max_bytes(); }
 

@@ -18,7 +18,7 @@ public:
         extent_ = &e;
         const std::uint64_t words = pool_.words_per_chunk();
         for (std::uint64_t c = 0; c < e.chunks;) {
-            // What a cut file no longer has is somebody else's finding, and reads as free.
+            // Bytes that a cut file has lost read as free; another check reports them.
             if (!pool_.has(bits_at(c), words * word_bytes)) return;
             c += has_bits(c) ? chunk(c) : 1;
         }

@@ -90,7 +90,8 @@ extern "C" {
 hf_status hf_pool_open(const char* path, const hf_open_options* options, hf_pool** pool) noexcept
     try {
     *pool = nullptr;
-    if (path == nullptr) return fail(hf::errc::bad_argument, "bad_argument: path: null");
+    if (path == nullptr)
+        return fail(hf::errc::bad_argument, "bad_argument: path: expected text, found null");
     if (options != nullptr)
         if (std::string wrong = out_of_range(*options); !wrong.empty())
             return fail(hf::errc::bad_argument, std::move(wrong));
@@ -106,7 +107,9 @@ void hf_pool_close(hf_pool* pool) noexcept { delete pool; }
 
 hf_status hf_pool_root(hf_pool* pool, size_t bytes, void** root) noexcept {
     *root = nullptr;
-    if (bytes == 0) return fail(hf::errc::bad_argument, "bad_argument: a root object of no bytes");
+    if (bytes == 0)
+        return fail(hf::errc::bad_argument,
+                    "bad_argument: the root object: expected 1 byte at least, found 0");
     const hf::result<void*> found = pool->root(bytes);
     if (!found) return fail(found.error().code(), found.error().what());
     *root = *found;
@@ -129,7 +132,8 @@ hf_recovered hf_pool_recovered(const hf_pool* pool) noexcept {
 }
 
 hf_status hf_pool_copy_to(hf_pool* pool, const char* path, hf_copied* copied) noexcept try {
-    if (path == nullptr) return fail(hf::errc::bad_argument, "bad_argument: path: null");
+    if (path == nullptr)
+        return fail(hf::errc::bad_argument, "bad_argument: path: expected text, found null");
     const auto made = pool->opened.copy_to(path);
     if (!made) return fail(made.error().code(), made.error().what());
     if (copied != nullptr) *copied = {made->bytes, made->pause_ms, made->bytes_in_pause};

@@ -23,8 +23,9 @@ hf::status hf::c::migrated(migration& of, hf_migrate_function run, void* context
     const hf_status ended = run(&face, context);
     if (ended == HF_OK) return {};
     if (ended < HF_OK || ended > HF_NOT_INSTRUMENTED)
-        return {errc::bad_argument, "bad_argument: hf_open_options::migrate: " +
-                                        std::to_string(ended) + " is no hf_status"};
+        return {errc::bad_argument,
+                "bad_argument: hf_open_options::migrate: expected an hf_status, found " +
+                    std::to_string(ended)};
     const std::string code(name(static_cast<errc>(ended)));
     std::string said = hf_error_text();
     if (said.find(code + ": ") == std::string::npos)
@@ -44,7 +45,9 @@ uint64_t hf_migration_from_hash(const hf_migration* of) noexcept { return of->of
 
 hf_status hf_migration_new_root(hf_migration* of, size_t bytes, void** root) noexcept try {
     *root = nullptr;
-    if (bytes == 0) return fail(hf::errc::bad_argument, "bad_argument: a root object of no bytes");
+    if (bytes == 0)
+        return fail(hf::errc::bad_argument,
+                    "bad_argument: the root object: expected 1 byte at least, found 0");
     const hf::result<void*> found = of->new_root(bytes);
     if (!found) return fail(found.error().code(), found.error().what());
     *root = *found;

@@ -142,13 +142,13 @@ static void what_it_returns_is_what_open_returns(void) {
 
     struct wish asks = {.asks_wrongly = 1};
     CHECK(opened("numbers/2", 0, &asks, &pool) == HF_BAD_ARGUMENT);
-    CHECK(strstr(hf_error_text(), "no bytes") != NULL);
+    CHECK(strstr(hf_error_text(), "expected 1 byte at least") != NULL);
     struct wish full = {.answer = HF_POOL_FULL};
     CHECK(opened("numbers/2", 0, &full, &pool) == HF_POOL_FULL);
     CHECK(strcmp(hf_error_text(), "pool_full: hf_open_options::migrate ended with it") == 0);
     struct wish odd = {.answer = (hf_status)999};
     CHECK(opened("numbers/2", 0, &odd, &pool) == HF_BAD_ARGUMENT);
-    CHECK(strstr(hf_error_text(), "999 is no hf_status") != NULL);
+    CHECK(strstr(hf_error_text(), "expected an hf_status, found 999") != NULL);
     struct wish wish = {0};
     OK(opened("numbers/2", 0, &wish, &pool));
     close_as_new(pool);

@@ -83,9 +83,8 @@ status check_place(const pool_file& file, const hf_txfunc& function,
     const auto here = reinterpret_cast<std::uint64_t>(file.base());
     if (here != file.logged_base() && holds_old_addresses(file, function, section))
         return refuse(
-            fmt::format("its log holds addresses of the mapping at {:#x} that cannot be told from "
-                        "numbers, now the pool is at {:#x}: only a build that is relocatable can "
-                        "recover it",
+            fmt::format("its log holds addresses of the mapping at {:#x} that look like numbers, "
+                        "and the pool is now at {:#x}: recover it with a relocatable build",
                         file.logged_base(), here));
     return {};
 }

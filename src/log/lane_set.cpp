@@ -12,8 +12,9 @@ void lane_set::store_due_mark(std::uint32_t lane) noexcept {
     const hf::medium pm = file_.medium();
     lane_header* const header = lane_at(file_, lane);
     if (state.settled.load(std::memory_order_acquire) < due) {
-        // What the section has left to the next fence. Where its lane's owner has gone on
-        // meanwhile, and lines of a later section are read here, that has passed such a fence.
+        // Flushes what the section has left to the next fence. If its lane's owner has begun
+        // another section meanwhile, lines of that one may be read here: it has passed such a
+        // fence.
         if (state.left[due % 2].flush(pm)) pm.fence(); // before the mark can be durable
         std::atomic_ref committed(header->committed);
         raise(committed, due);

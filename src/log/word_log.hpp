@@ -9,17 +9,17 @@
 //         | what:u64 bytes:u64                       a block
 //   what  = [kind:8][offset from pool start:56]
 //
-// Entries carry no checks, and there is no mark. All that recovery needs is order:
+// Entries carry no checks, and the log has no mark. Recovery needs only order:
 // (1) 'logged' in the lane's header says where the log ends; 0: nothing is pending. It is stored
-//     behind the entry that it counts, and before what that entry is for.
-// (2) A process that was killed has made a prefix of its stores, in the order of its instructions:
-//     it ends between two of them, and the kernel sees what it has stored in caches that outlive
-//     it. So only the compiler can break (1), on every processor that stops at an instruction:
-//     store_in_order() keeps it from that.
+//     behind the entry that it counts, and before the store that the entry is for.
+// (2) A killed process has made a prefix of its stores, in the order of its instructions: it ends
+//     between two of them, and its stores are in caches that outlive it. So on every processor that
+//     stops at an instruction only the compiler can break (1), and store_in_order() keeps it from
+//     that.
 // (3) A commit stores 0 once the section's stores and its blocks' bits are made. Blocks are logged
-//     just before their bits change; what the section has taken until then no table knows.
-// (4) Of a pool that may be torn only salvage asks: it believes a log that is whole by its form, as
-//     that of a copy of a dead pool is.
+//     just before their bits change. Until then no table knows what the section has taken.
+// (4) Only salvage reads the log of a pool that may be torn. It believes a log whose form is whole,
+//     as in a copy of a dead pool.
 #pragma once
 
 #include <log/lane.hpp>

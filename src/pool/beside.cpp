@@ -92,7 +92,8 @@ status pool_file::take_over_beside() {
     // Readers bound their reads by the first copy, and only the writer may mend it.
     if (reinterpret_cast<const pool_header*>(base_ + header_a_offset)->max_bytes != h.max_bytes)
         return refusal(path_, errc::corrupt,
-                       "the first copy of its header is damaged: open it for writing once");
+                       "expected a first header copy that verifies, found it damaged: open the "
+                       "pool for writing once, which mends it");
     if (reinterpret_cast<std::uint64_t>(base_) != h.base_address)
         relocated_.emplace(base_, shape_.max_bytes,
                            address_forms{h.base_address, reinterpret_cast<std::uint64_t>(base_),

@@ -380,7 +380,7 @@ result<pool_header> header_of(const std::string& path, int fd) {
     header_bytes_read read;
     struct stat about{};
     if (::fstat(fd, &about) != 0 || !S_ISREG(about.st_mode))
-        return refusal(path, errc::not_a_pool, "this is no regular file");
+        return refusal(path, errc::not_a_pool, "expected a regular file, found another kind");
     read.file_bytes = static_cast<std::uint64_t>(about.st_size);
     (void)!::pread(fd, read.page_a, sizeof read.page_a, header_a_offset);
     (void)!::pread(fd, read.page_b, sizeof read.page_b, header_b_offset);
@@ -450,7 +450,7 @@ result<copy_report> copy_pool_file(const std::string& from, const std::string& t
         if (made) copying.keep();
         return made;
     }
-    return refusal(from, errc::in_use, "its owner changes all the time: try again");
+    return refusal(from, errc::in_use, "another process opened it at each try: try again");
 } catch (const std::bad_alloc&) {
     return out_of_memory(from);
 }

@@ -57,7 +57,9 @@ status nothing_valid(const std::string& path, const header_bytes_read& read, cop
         return refusal(path, errc::not_a_pool,
                        "the header is all zeros: creation was cut short, or this never was a "
                        "pool; remove the file to create the pool anew");
-    return refusal(path, errc::not_a_pool, "the file does not start with a pool header");
+    return refusal(path, errc::not_a_pool,
+                   "expected a pool header at the start of the file, found other bytes: this is "
+                   "another kind of file");
 }
 
 std::string out_of_bounds(const char* field, std::uint64_t found, std::uint64_t low,
@@ -289,9 +291,9 @@ status check_use(const std::string& path, const pool_header& h, const file_optio
             path, errc::missing_engine,
             fmt::format("the pool was left open with engine {}, given to open: {}; open and close "
                         "it once with the build that left it, or give {} to open_options::engines "
-                        "as well (hf::NAME::engine(); hf::all_engines() has every one), or give "
-                        "up what is unfinished by `holdfast repair --roll-back`; "
-                        "open_options::read_only with that engine only looks",
+                        "as well (hf::NAME::engine(); hf::all_engines() has every one); "
+                        "to give up what is unfinished, run `holdfast repair --roll-back`; to look "
+                        "only, use open_options::read_only with that engine",
                         engine_names(missing), engines == 0 ? "no engine" : engine_names(engines),
                         engine_names(missing)));
     const bool process_mode = h.mode == static_cast<std::uint32_t>(mode::process);
@@ -310,10 +312,11 @@ status raise_limit(const std::string& path, const file_options& options, pool_he
     if (wanted <= h.max_bytes) return {};
     const std::uint64_t most = std::min(pool_bytes_max, base_high - h.base_address);
     if (wanted > most)
-        return refusal(path, errc::bad_argument,
-                       fmt::format("max_bytes: the pool stands at {:#x}, where it can have at "
-                                   "most {} bytes, found {}",
-                                   h.base_address, most, options.max_bytes));
+        return refusal(
+            path, errc::bad_argument,
+            fmt::format("max_bytes: the pool stands at {:#x}: expected at most {} bytes, "
+                        "found {}",
+                        h.base_address, most, options.max_bytes));
     if (h.open != 0 && (h.required_features & feature_relocated) != 0)
         return refusal(path, errc::bad_argument,
                        "max_bytes: the pool was left open at another address; open and close it "

@@ -23,7 +23,7 @@ std::string way_out_of(int error) {
     default: return {};
     }
     const std::uint64_t allowed = file_bytes_allowed();
-    if (allowed == ~std::uint64_t{0}) return "; the file system has no longer files";
+    if (allowed == ~std::uint64_t{0}) return "; the file system allows no longer files";
     return fmt::format("; this process may make no file longer than {} bytes (ulimit -f): raise "
                        "that limit",
                        allowed);

@@ -40,8 +40,7 @@ status pool_file::past(const growth_bound& until, std::uint64_t heap_bytes) cons
                                "larger open_options::max_bytes, or free blocks",
                                heap_bytes, shape_.max_bytes,
                                until.bytes < shape_.max_bytes
-                                   ? fmt::format(", the last {} of which are for the logs of "
-                                                 "sections",
+                                   ? fmt::format(" (the last {} are for the logs of sections)",
                                                  shape_.max_bytes - until.bytes)
                                    : ""));
 }

@@ -130,7 +130,7 @@ TEST_F(Growth, AFullPoolNamesItsCauseAndWhatToDo) {
     expect(staged::in(p, 2_MiB).error(), errc::pool_full, "Disk quota exceeded; the disk quota");
     error_to_give = EFBIG;
     expect(staged::in(p, 1_MiB).error(), errc::pool_full,
-           "File too large; the file system has no longer files");
+           "File too large; the file system allows no longer files");
     error_to_give = 0;
     expect(staged::in(p, 65_MiB).error(), errc::pool_full, "more than the pool may ever hold");
     expect(staged::in(p, 63_MiB).error(), errc::pool_full,

@@ -179,7 +179,8 @@ status pool_file::take_over() {
         return refusal(
             path_, errc::bad_argument,
             fmt::format(
-                "max_bytes: readers have mapped {} bytes, found {}: raise it by an open without "
+                "max_bytes: expected at most the {} bytes that readers have mapped, found {}: "
+                "raise it by an open without "
                 "shared",
                 h.max_bytes, asked_.max_bytes));
     if (status ok = raise_limit(path_, asked_, h); !ok.ok()) return ok;

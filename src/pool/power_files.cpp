@@ -169,9 +169,9 @@ status power_files::is_void(const pool_header& h, const power::log_header& old,
     auto found = power::found_log::read(path_, log_blocks_, size_bytes, before);
     if (found) return {};
     return refusal(path_, errc::exists,
-                   fmt::format("expected no log that somebody else's pool, or a copy of this one, "
-                               "may need, found {:#x} after {:#x}, and the pool's last is {:#x}: "
-                               "move it away",
+                   fmt::format("expected no file of this name, or an old log of this pool, found "
+                               "one that another pool or a copy of this one may need ({:#x} after "
+                               "{:#x}; the pool's last is {:#x}): move it away",
                                old.salt, old.follows, h.power_salt));
 }
 

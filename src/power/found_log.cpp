@@ -124,9 +124,11 @@ result<found_log> found_log::read(const std::string& name, const block_file& fil
     if (!state) return state.error();
     if (*state == header_state::foreign)
         return refusal(errc::not_a_pool,
-                       "the file does not start with the header of a log of mode power");
+                       "expected the header of a log of mode power at the start of the file, found "
+                       "other bytes: move the file away if it is not this pool's");
     if (*state == header_state::damaged)
-        return refusal(errc::corrupt, "no header copy of the log verifies");
+        return refusal(errc::corrupt,
+                       "expected a header copy of the log that verifies, found none");
     if (h.version != log_version)
         return refusal(errc::wrong_version, fmt::format("expected version {} of the log, found {}",
                                                         log_version, h.version));

@@ -520,7 +520,9 @@ status log::bring_segment_home(unsigned segment, std::uint64_t bytes, std::uint6
         const auto head = verified(content + at, bytes - at, header_);
         if (!head) // the device has lost its own writes
             return {errc::corrupt,
-                    fmt::format("{}: corrupt: a batch of the log does not verify", name_)};
+                    fmt::format("{}: corrupt: a batch of the log: expected a checksum that holds, "
+                                "found another: the disk has lost what it had written",
+                                name_)};
         for_each_line(content + at, *head, [&](const logged_line& line) { lines.push_back(line); });
         at += head->bytes;
     }

@@ -129,7 +129,8 @@ TEST_F(PowerLog, RefusesADamagedHeaderOnlyWhereBothCopiesAre) {
     device.files[0][8] ^= std::byte{1};
     EXPECT_TRUE(read());
     device.files[0][block_bytes + 8] ^= std::byte{1};
-    EXPECT_EQ(refused(), "p.hf-power: corrupt: no header copy of the log verifies");
+    EXPECT_EQ(refused(),
+              "p.hf-power: corrupt: expected a header copy of the log that verifies, found none");
 }
 
 TEST_F(PowerLog, RefusesAnotherVersionPoolOrOpen) {

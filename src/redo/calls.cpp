@@ -30,7 +30,7 @@ constinit __thread const std::uint64_t* hf_redo_filter = hf::redo::nothing_store
 namespace hf::redo {
 namespace {
 
-/// What waits in this thread's section, which is of this engine.
+/// The stores that wait in this thread's section. Requires: it is of this engine.
 deferred_section& mine() { return current_section->as<deferred_section>(); }
 
 constexpr std::uint64_t within(std::uint64_t offset) noexcept { return offset % line_bytes; }
@@ -92,7 +92,7 @@ void deferred_section::check_in_blocks(std::uint64_t offset, std::uint64_t bytes
 
 void deferred_section::refuse(std::uint64_t offset) const noexcept {
     fatal("%s (%s) stores at offset %#llx, where no block is: the pointer leads into freed memory "
-          "or none of the pool's, or the pool is damaged (holdfast verify)",
+          "or past a block, or the pool is damaged (`holdfast verify`)",
           readable_name(in_.function()->name), in_.function()->where,
           static_cast<unsigned long long>(offset));
 }

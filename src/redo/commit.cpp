@@ -108,8 +108,8 @@ template <> void redo_protocol<ordered_medium>::log_blocks() {
 /// The same, with the sums of its own memory (1).
 template <> void redo_protocol<fenced_medium>::log_blocks() {
     HF_ASSERT_SLOW(in_.running() && !log_begun_);
-    // What the section before has left waits for the log's fence (2). It is not flushed sooner: a
-    // locked instruction, as when a lock is taken, waits for lines on their way.
+    // The stores that the section before has left wait for the log's fence (2). They are not
+    // flushed sooner: a locked instruction, as when a lock is taken, waits for lines on their way.
     if (in_.marks().stores_left())
         static_cast<void>(in_.marks().left(in_.epoch() - 1).flush(in_.medium()));
     in_.start_log({.staged = false});

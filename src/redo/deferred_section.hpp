@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Sections of engine redo: what one stores waits for its commit, where its log comes first
+// Sections of engine redo: a section's stores wait for its commit, which writes the log first
 // (protocol.hpp).
 //
-// (1) Nothing is stored in place, but to memory of the section's own, before the log that says what
-//     is durable, and whole. It is written at the commit, begin record and all: a section that ends
-//     without one has never been.
-// (2) Until its log is whole a section can end as if it had never begun: hf::abort_section, an
-//     exception that leaves it, a log that finds no room. Its blocks go back then, and nothing else
-//     needs putting right.
+// (1) A section stores in place only to its own memory until its log is durable and whole. The
+//     commit writes that log, with its begin record: a section that ends without a commit leaves no
+//     trace.
+// (2) Until its log is whole a section can end as if it had never begun: by hf::abort_section, by
+//     an exception that leaves it, or when the log finds no room. Its blocks go back then, and
+//     nothing else needs putting right.
 #pragma once
 
 #include <redo/store_filter.hpp>

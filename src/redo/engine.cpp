@@ -77,7 +77,7 @@ bool is_complete(const pool_file& file, const pending_section& section) {
     return true;
 }
 
-/// What a killed process had only stored must be durable before anything depends on it: else the
+/// Makes durable what a killed process had only stored, before anything depends on it: else the
 /// next failure could leave half of a replay without its log.
 void make_durable(pool_file& file, const pending_section& section) {
     const medium pm = file.medium();
@@ -114,7 +114,8 @@ void store_new_bytes(pool::impl& pool, const record_view& r) {
     });
     if (whole) return;
     fault_guard::fatal_means(errc::corrupt);
-    fatal("%s: a log has changed its own new bytes", file.path().c_str());
+    fatal("%s: corrupt: a log of engine redo stores into itself: run `holdfast verify`",
+          file.path().c_str());
 }
 
 /// Stores what the log says, durably; leaves the mark as it is. Idempotent.
@@ -155,9 +156,12 @@ status check_log(const pool::impl& pool, const pending_section& section) {
     };
     for (const record_view& r : section.records) {
         if (r.kind == record_kind::new_bytes && !for_each_store(r, inside))
-            return refuse_log(pool, section.lane, "new bytes that lie in no block, or in the log");
+            return refuse_log(pool, section.lane,
+                              "new bytes: expected them in a block, found them elsewhere or in the "
+                              "log");
         if (r.kind == record_kind::alloc && r.offset == 0)
-            return refuse_log(pool, section.lane, "a block that it did not take");
+            return refuse_log(pool, section.lane,
+                              "a block that it takes: expected its offset, found 0");
     }
     return {};
 }

@@ -134,9 +134,9 @@ void again(hf::shared_mutex* lock) {
     *word = *const_cast<volatile std::uint64_t*>(word);
 }
 
-/// What a section has made changes as soon as it has ended: a lock in it, or anything where the
-/// section was settled; and what was not written back of that is still there when the block is
-/// somebody else's.
+/// A block that a section has made changes as soon as the section has ended: a lock in it, or
+/// anything where the section was settled. Lines of it that were not written back are still in the
+/// caches when the block has another owner.
 class changed_between final : public redo_program {
     unsigned operations(unsigned) const override { return 8; }
     void run(hf::pool& p, unsigned, unsigned i) override {
@@ -324,8 +324,8 @@ private:
     bool thrown_;
 };
 
-/// What an aborted section has adopted is staged as before, and what is staged there can be
-/// adopted, and given back.
+/// A block that an aborted section has adopted is staged as before. It can be adopted, and given
+/// back.
 class aborted_staged final : public aborted {
 public:
     aborted_staged() : aborted(false) {}

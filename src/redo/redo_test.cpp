@@ -345,7 +345,7 @@ TEST(RedoCallees, EndWithTheModuleThatToldOfThem) {
     EXPECT_DEATH(hf_redo_callee(&function, "here"),
                  "here: a section calls f by its address.*it prints");
     hf_redo_forget_callees(&unfit, 1);
-    EXPECT_DEATH(hf_redo_callee(&function, "here"), "there is no version for sections");
+    EXPECT_DEATH(hf_redo_callee(&function, "here"), "expected a version of it for sections");
 }
 
 TEST_P(Redo, StringsEndWhereTheSectionEndedThem) {

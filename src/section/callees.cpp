@@ -23,14 +23,15 @@ constexpr std::uintptr_t alignment_of_functions = 16;
 constinit thread_local std::array<remembered, remembered_count> recent{};
 
 [[noreturn]] void refuse(const void* function, const char* where, const hf_callees_row* known) {
-    if (function == nullptr) fatal("%s: a section calls a function by a null pointer", where);
+    if (function == nullptr)
+        fatal("%s: a section calls a function by a null pointer: check the pointer first", where);
     if (known != nullptr)
         fatal("%s: a section calls %s by its address, which cannot run in a section: %s", where,
               readable_name(known->name), known->why);
     Dl_info found{};
     const char* const symbol = ::dladdr(function, &found) != 0 ? found.dli_sname : nullptr;
-    fatal("%s: a section calls %s (%p) by its address, of which there is no version for sections: "
-          "its body must be in a source of this program that is built for the same engine",
+    fatal("%s: a section calls %s (%p) by its address: expected a version of it for sections, "
+          "found none: build the source that has its body for the section's engine",
           where, symbol != nullptr ? readable_name(symbol) : "a function", function);
 }
 

@@ -361,7 +361,7 @@ TEST(SectionContractsDeathTest, VolatilePointersAreNamed) {
             auto p = open_pool(path, of);
             hf_clobber_begin(&push_desc, &args);
         },
-        "push .here.: argument 1 .* points to volatile memory.*pass the value itself");
+        "push .here.: argument 1 .*found volatile memory.*pass the value itself");
     ::unlink(path.c_str());
     EXPECT_DEATH(
         {

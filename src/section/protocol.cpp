@@ -7,7 +7,7 @@ namespace hf {
 
 template <class Medium> void* protocol_in<Medium>::alloc(std::uint64_t bytes) {
     const block b = in_.reserve(bytes);
-    // That there was no room is an input of the section as well.
+    // A refusal for lack of room is an input of the section as well.
     in_.append(record_kind::alloc, b.offset, b.bytes);
     return b.offset == 0 ? nullptr : in_.take(b);
 }

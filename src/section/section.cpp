@@ -102,7 +102,7 @@ std::uint64_t section::far_offset(const void* address, std::uint64_t offset,
     // A damaged pointer must not lead to headers, lanes or the allocator's tables.
     if (!pool_->blocks.durable().covers(offset, bytes))
         fatal("%s (%s) stores %llu bytes at offset %#llx, where no block is: the pointer leads "
-              "into freed memory or none of the pool's, or the pool is damaged (holdfast verify)",
+              "into freed memory or past a block, or the pool is damaged (`holdfast verify`)",
               readable_name(function_->name), function_->where,
               static_cast<unsigned long long>(bytes), static_cast<unsigned long long>(offset));
     if (watched() && bytes > 0) protocol_->stores(offset, bytes, fresh(offset));

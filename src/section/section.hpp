@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // A failure-atomic section in progress on one thread: its log, its blocks, the lines it dirtied.
-// What engines share: how a section begins, commits and is recovered is the engine's (protocol.hpp,
-// and the engine's folder). Here stands what a section is in any medium; section_in.hpp has the
-// steps that depend on what the medium can lose.
+// Engines share this. How a section begins, commits and is recovered is the engine's (protocol.hpp,
+// and the engine's folder). This file has what holds in any medium; section_in.hpp has the steps
+// that depend on what the medium can lose.
 //
 // (1) No in-place store to PM before every record appended so far is durable; the fence is taken
 //     when such a store comes, so records that come together share one.
 // (2) The heap's durable state changes only in commit, after the records that name the blocks are
 //     durable and before the commit mark is stored (section_blocks.hpp, commit_marks.hpp).
 // (3) Bytes filled in before a section are logged before the section changes them
-//     (prepared_memory.hpp). Between sections nothing may change what a section has read or stored
-//     whose mark is due: hf::settle comes first. Debug builds and the crash checker look. Calls of
-//     the library that store outside of sections settle those marks themselves, of any lane, but in
-//     a block that was staged since.
+//     (prepared_memory.hpp). While a section's mark is due, nothing between sections may change
+//     what it has read or stored: hf::settle comes first. Debug builds and the crash checker look.
+//     Calls of the library that store outside of sections settle the marks of all lanes themselves,
+//     except before a store to a block that was staged since.
 #pragma once
 
 #include <base/assert.hpp>

@@ -5,7 +5,7 @@
 // (1) Until the commit the heap's durable state knows of none: a block that the section took or
 //     adopted is reserved, one that it frees is allocated. The commit publishes the former and
 //     retracts the latter.
-// (2) What the section has no use for any more waits for its commit mark before others get it.
+// (2) A block that the section gives up or frees goes to others only after its commit mark.
 #pragma once
 
 #include <alloc/allocator.hpp>

@@ -36,7 +36,9 @@ pool::impl& pool_around(const void* address, const char* call) noexcept {
     pool::impl* pool = registry::pool_of(address);
     if (pool == nullptr) registry::refuse_parents(address, call);
     if (pool == nullptr)
-        fatal("%s(%p): not in an open pool: pass an address in one", call, address);
+        fatal("%s(%p): expected an address in an open pool, found one in no pool: pass a pointer "
+              "into the pool",
+              call, address);
     return *pool;
 }
 
@@ -52,9 +54,10 @@ void refuse_in_section(const char* call) noexcept {
         where = "which would be resumed";
     }
     if (function != nullptr)
-        fatal("%s: expected no open section, found %s (%s): its log would know nothing of the "
-              "call; call it before the section, or behind it",
-              call, readable_name(function), where);
+        fatal(
+            "%s: expected no open section, found %s (%s), whose log would not have the call: call "
+            "it before the section, or behind it",
+            call, readable_name(function), where);
 }
 
 /// The caller is about to store to these bytes outside of sections: no log, of any lane, needs them
@@ -75,8 +78,8 @@ void section::adopt(void* staged_block) {
     const std::uint64_t offset = checked_offset(staged_block, 0);
     const auto found = prepared_.find(offset);
     if (found == prepared_.staged().end())
-        fatal("%s (%s) adopts %p, which this thread did not stage, or has adopted before: "
-              "hf::staged::in reserves it first",
+        fatal("%s (%s) adopts %p: expected a block that this thread has staged, found another, or "
+              "one adopted before: stage it with hf::staged::in, and adopt it once",
               readable_name(function_->name), function_->where, staged_block);
     blocks_.adopt(*found);
     prepared_.staged().erase(found);
@@ -91,8 +94,8 @@ result<staged> staged::in(pool& where, std::size_t bytes) try {
     attachment& mine = attach(pool);
     if (mine.work.prepared().staged().size() == staged_max)
         return status{errc::limit_reached,
-                      where.path() + ": limit_reached: a thread stages at most 16 blocks at a "
-                                     "time: adopt one, or give one back"};
+                      where.path() + ": limit_reached: expected at most 16 staged blocks of a "
+                                     "thread, found one more: adopt one, or give one back"};
     if (void* block = stage_in(pool, mine, bytes)) return staged(block);
     return pool.blocks.full(std::to_string(bytes) + " bytes");
 } catch (const std::bad_alloc&) {
@@ -183,8 +186,8 @@ void staged::note_written(const void* at, std::size_t bytes) noexcept {
         // They were stored before this could settle anything.
         if (!work.staged_since(pool.offset_of(at), bytes))
             fatal("%s: hf::staged::note_written(%p): expected bytes of a block that this thread "
-                  "has staged since its last section, found others, of which a log may tell "
-                  "still: copy them there by hf::staged::copy_words, or stage another block",
+                  "has staged since its last section, found bytes that an earlier section's log "
+                  "may name: store them with hf::staged::copy_words, or stage another block",
                   pool.file->path().c_str(), at);
         if (!pm.loses_caches()) return;
         pm.flush(at, bytes);

@@ -76,7 +76,10 @@ attachment& attach_new(pool::impl& pool) {
     const auto last_lane = static_cast<std::uint32_t>(pool.lanes.size() - 1);
     for (std::uint32_t l = 0; l < last_lane + in_memory; ++l)
         if (!pool.lanes[l].taken) return attach_to(pool, l, nullptr);
-    if (in_memory) fatal("more threads use the pool than it has lanes (%zu)", pool.lanes.size());
+    if (in_memory)
+        fatal("a pool in memory: expected at most %zu threads, one for each lane, found another: "
+              "raise max_threads",
+              pool.lanes.size());
     return attach_to(pool, last_lane, &pool.lanes.last_lane_turns);
 }
 
@@ -84,8 +87,8 @@ pool::impl& sole_pool(const char* what) {
     pool::impl* pool = registry::only_pool();
     if (pool == nullptr) registry::refuse_parents(nullptr, what);
     if (pool == nullptr)
-        fatal("%s: no argument says which pool, so exactly one must be open in this process: open "
-              "one, or pass a pointer into the one that is meant",
+        fatal("%s: no argument points into a pool: expected exactly one open pool in this process, "
+              "found none or several: open one, or pass a pointer into the pool",
               readable_name(what));
     return *pool;
 }
@@ -139,8 +142,8 @@ section& section_for(const engine_row& engine, const hf_txfunc& function, const 
         if (pool != nullptr && !runs_again(engine) && registry::pool_of(pointer) == nullptr)
             continue;
         if (pool != nullptr)
-            fatal("%s (%s): %s (%p) points outside the pool of those before it: a section works "
-                  "on one pool; pass pointers into that, and copy what is elsewhere first",
+            fatal("%s (%s): %s (%p): expected an address in the pool of the arguments before it, "
+                  "found another: a section works on one pool; copy what is elsewhere first",
                   readable_name(function.name), function.where, argument(function, i).text,
                   pointer);
         pool = registry::pool_of(pointer);
@@ -148,9 +151,9 @@ section& section_for(const engine_row& engine, const hf_txfunc& function, const 
         // It may be given what dies with the process.
         if (pool == nullptr && !runs_again(engine)) continue;
         if (pool == nullptr)
-            fatal("%s (%s): %s (%p) points to volatile memory, or into a pool that is closed, "
-                  "which a re-execution would not find: pass the value itself, allocate the "
-                  "object in the pool, or read it through hf::vlog_preserve only",
+            fatal("%s (%s): %s (%p): expected an address in an open pool, found volatile memory or "
+                  "a closed pool, which a re-execution would not find: pass the value itself, "
+                  "allocate the object in the pool, or read it through hf::vlog_preserve only",
                   readable_name(function.name), function.where, argument(function, i).text,
                   pointer);
     }
@@ -197,11 +200,12 @@ void free_at_once(void* given) {
     const block b = pool == nullptr ? block{0, 0} : pool->blocks.find(pool->offset_of(given));
     if (pool == nullptr) registry::refuse_parents(given, "hf_free");
     if (b.bytes == 0)
-        fatal("hf_free(%p): no allocated block of an open pool: it was freed before, belongs to a "
-              "pool that is closed, or came from malloc or new",
+        fatal("hf_free(%p): expected an allocated block of an open pool, found none: it was freed "
+              "before, belongs to a closed pool, or came from malloc or new",
               given);
     if (pool->file->read_only())
-        fatal("%s: hf_free(%p): the pool is open read-only", pool->file->path().c_str(), given);
+        fatal("%s: hf_free(%p): the pool is open read-only: open it for writing",
+              pool->file->path().c_str(), given);
     attachment& mine = attach(*pool); // may find no memory: before anything is changed
     // A section whose mark is still due may name the block; re-executed, it would take it again.
     pool->lanes.store_due_marks();
@@ -216,12 +220,15 @@ void free_at_once(void* given) {
 void adopt_at_once(void* staged_block) {
     pool::impl* pool = registry::pool_of(staged_block);
     if (pool == nullptr) registry::refuse_parents(staged_block, "hf_adopt");
-    if (pool == nullptr) fatal("hf_adopt(%p): not in an open pool", staged_block);
+    if (pool == nullptr)
+        fatal("hf_adopt(%p): expected a staged block, found no open pool there", staged_block);
     attachment& mine = attach(*pool);
     prepared_memory& prepared = mine.work.prepared();
     const auto found = prepared.find(pool->offset_of(staged_block));
     if (found == prepared.staged().end())
-        fatal("hf_adopt(%p): not staged by this thread", staged_block);
+        fatal("hf_adopt(%p): expected a block that this thread has staged, found another: stage it "
+              "with hf::staged::in, and adopt it once",
+              staged_block);
     // A section whose mark is still due names the block as staged: recovery would take it back.
     mine.work.settle_mark();
     publish_at_once(*pool, mine.work, *found);

@@ -72,9 +72,9 @@ public:
     status check(const pool::impl& pool, const pending_section& section) const override {
         if (section.args.empty() || section.args.size() == sizeof(left_payload)) return {};
         return refusal(pool.file->path(), errc::corrupt,
-                       fmt::format("log of lane {}: a section of engine undo begins with {} "
-                                   "bytes, 0 or {} expected{}",
-                                   section.lane, section.args.size(), sizeof(left_payload),
+                       fmt::format("log of lane {}: the begin record of a section of engine undo: "
+                                   "expected 0 or {} bytes, found {}{}",
+                                   section.lane, sizeof(left_payload), section.args.size(),
                                    last_way_out(*pool.file)));
     }
 

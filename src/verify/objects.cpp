@@ -40,7 +40,7 @@ public:
         const std::uint64_t bytes = simpo::block_bytes_of(head_);
         const block b{at_, simpo::rounded_to_lines(pool_, bytes)};
         if (!pool_.well_formed(b) || !pool_.has(at_, bytes))
-            return wrong(0, "a block of the heap", fmt::format("{} bytes, which are none", bytes));
+            return wrong(0, "a block of the heap", fmt::format("{} bytes outside of it", bytes));
         if (simpo::rounded_to_lines(pool_, parts.block_bytes) == 0)
             return wrong(0, "an object that fits into the pool",
                          fmt::format("{} bytes", parts.block_bytes));

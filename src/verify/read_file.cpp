@@ -62,7 +62,8 @@ result<read_file> read_file::of_locked(const std::string& path, int descriptor) 
 status read_file::map(const std::string& path, int descriptor) {
     struct stat about{};
     if (::fstat(descriptor, &about) != 0) return failed(path, "fstat");
-    if (!S_ISREG(about.st_mode)) return refusal(path, errc::not_a_pool, "this is no regular file");
+    if (!S_ISREG(about.st_mode))
+        return refusal(path, errc::not_a_pool, "expected a regular file, found another kind");
     const auto size = static_cast<std::size_t>(about.st_size);
     if (size == 0) return {};
     void* const at = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE | MAP_NORESERVE, descriptor, 0);

@@ -37,10 +37,9 @@ Usage: holdfast classify FILE... [OPTIONS] [-- COMPILER FLAGS]
   --help                 print this
   -- FLAGS               compiler flags for all files; none: -std=c++20
 
-A function is deferrable if it is noexcept, returns nothing, takes values without addresses in them, and reads and
-writes nothing but its object, its arguments, locals and constants, in all that it calls. What cannot be seen is
-taken for the worst. Not looked at: what is undefined behaviour, and whether mathematics of another C library
-rounds alike.
+A function is deferrable if it is noexcept, returns nothing, and takes values without addresses in them. It and all
+that it calls read and write only its object, its arguments, locals and constants. A body that is not visible counts
+as one that does more. Not checked: undefined behaviour, and whether another C library's mathematics rounds alike.
 
 Exit status: 0; 1 with a complaint; 2 where a file does not compile or there is nothing to classify.
 )";

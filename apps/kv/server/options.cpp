@@ -109,7 +109,7 @@ void declare(const cli::program& app, settings& chosen, raw& given) {
         .between(std::uint64_t{1}, std::uint64_t{1} << 20);
     app.value("-P,--pidfile", chosen.pid_file, "File to write the process id to").type_name("FILE");
     app.value("-u,--user", chosen.user,
-              "User to become when started as root, who must name one; root itself is one")
+              "User to become when started as root: needed then, and root itself is allowed")
         .type_name("USER");
 }
 

@@ -66,7 +66,7 @@ TEST_F(unloaded, WhatWasThereIsNotCalled) {
         hf::pool p = open(first);
         (void)calls(p.root<cell>(), add_of_library_that_is_gone(), 1);
     };
-    EXPECT_DEATH(call(), "there is no version for sections");
+    EXPECT_DEATH(call(), "expected a version of it for sections");
 }
 
 TEST_F(unloaded, NorWhatAThreadRemembersOfIt) {
@@ -81,7 +81,7 @@ TEST_F(unloaded, NorWhatAThreadRemembersOfIt) {
         }
         (void)calls(c, gone, 1);
     };
-    EXPECT_DEATH(call(), "there is no version for sections");
+    EXPECT_DEATH(call(), "expected a version of it for sections");
 }
 
 } // namespace

@@ -73,10 +73,15 @@ def long_sentences(lines):
         last = number
 
 
+def phrases(lines):
+    """(line, what) of each phrase that hides an actor."""
+    return [(number, f"'{match[0].strip()}'") for number, line in lines for each in HABITS if (match := each.search(line))]
+
+
 def matches(path, text):
     """(line, what) of each place."""
     lines = list(prose_lines(path, text))
-    found = [(number, f"'{match[0].strip()}'") for number, line in lines for each in HABITS if (match := each.search(line))]
+    found = phrases(lines)
     if path.endswith(".md"):
         found += [(number, f"a sentence of more than {SENTENCE_WORDS_MAX} words") for number, _ in long_sentences(lines)]
     return sorted(found)

@@ -16,6 +16,7 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
 import habits  # noqa: E402
+import messages  # noqa: E402
 import public_names  # noqa: E402
 import references  # noqa: E402
 import source_text  # noqa: E402
@@ -310,7 +311,7 @@ def faces(tree):
                     yield f"{path}:{number}: a comment sends users to a class of 'detail': show the members here"
 
 
-RULES = [*references.RULES, layering, levels, implementers, tiers, faces, circles, function_length, file_length, comment_width, intrinsics, seeds, licence, words, places, links, module_readme, rooms, versions, habits.habits]
+RULES = [*references.RULES, layering, levels, implementers, tiers, faces, circles, function_length, file_length, comment_width, intrinsics, seeds, licence, words, places, links, module_readme, rooms, versions, habits.habits, messages.plain]
 
 
 def count_in(finding):
@@ -422,6 +423,8 @@ def self_test():
         "module_readme of a file": {"src/base/d.cpp": spdx},
         "habits of a comment": {"src/base/b.cpp": spdx + "// Whoever reads it is told.\n"},
         "habits of a page": {"README.md": "A lock\nis to be taken.\n```\nso is this\n```\n| who | that is no prose |\n"},
+        "a message": {"src/base/b.cpp": spdx + "int f() { say(\"it is that\" // here\n \" of which you know\"); }\n"},
+        "a long message": {"tools/b.py": f"# {SPDX}\nprint(f'{{a}}: {'word ' * 31}')\n"},
         "habits of a script": {"a.py": f"# {SPDX}\ndef f():\n    \"\"\"Whoever reads it is told.\"\"\"\n"},
         "a long sentence": {"README.md": "- A list\n- " + "of words " * 20 + "\n"},
         "rooms": {"ARCHITECTURE.md": "```\nsrc/base/ bench/\n```\nsrc/persist/\n"},
@@ -440,6 +443,7 @@ def test_ratchet(good, planted):
     worded = {**good, "README.md": "It is told.\nSo is that.\n"}
     assert check(worded, ["habits README.md 3"]) == []
     assert len(check(worded, ["habits README.md 1"])) == 2
+    assert len(check({**good, "a.cpp": ""}, ["habits README.md 1"])) == 2       # another rule's finding needs no number
     assert list(lowered(all_findings(worded), ["habits README.md 3", "habits a.md 1", "licence a.py"])) == ["habits README.md 2"]
     assert list(lowered(all_findings(worded), ["habits README.md 1"])) == ["habits README.md 1"]
 
