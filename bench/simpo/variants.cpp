@@ -39,10 +39,11 @@ locked_rows::locked_rows(std::string_view variant, domain d, std::uint64_t calls
     : calls_a_checkpoint_(variant == "ssd" || variant == "nvram" ? 1 : calls_a_checkpoint) {
     const std::uint64_t lines = std::bit_ceil(2 * std::max(calls_a_flush, calls_a_checkpoint_));
     const std::string path = directory + "/holdfast-bench-variant." + std::to_string(::getpid());
-    mapped_bytes_ = memory_for(image_bytes) + lines * line_bytes;
+    mapped_bytes_ = memory_for(image_bytes) + sizeof(simpo::object_head) + lines * line_bytes;
     memory_ = map_file(path, mapped_bytes_);
-    log_ = std::make_unique<simpo::log_array>(medium(d), memory_ + memory_for(image_bytes), lines,
-                                              1, 0);
+    auto* const head = ::new (memory_ + memory_for(image_bytes)) simpo::object_head{};
+    head->log_lines = lines; // they lie behind it
+    log_ = std::make_unique<simpo::log_array>(medium(d), *head, false);
     scheme_ = make_scheme(scheme_of(variant), medium(d), memory_, image_bytes, path + ".copies");
 }
 
@@ -75,7 +76,7 @@ void locked_rows::log(const simpo::detail::function& f, const std::uint64_t* arg
 void locked_rows::called() {
     ++calls_;
     if (calls_ % calls_a_flush == 0) {
-        log_->commit(log_->head());
+        log_->commit(log_->head(), log_->head());
         log_->set_done(log_->head());
     }
     if (calls_ % calls_a_checkpoint_ == 0) checkpoint();

@@ -280,8 +280,22 @@ result<core*> create(pool& in, std::string_view name, const class_shape& what,
 result<core*> find(pool& in, std::string_view name, const class_shape& what);
 status destroy(pool& in, std::string_view name, const class_shape& what);
 void defer(core& on, const function& f, const std::uint64_t* arguments, std::uint16_t hint);
-/// Logs 'f', or, if it is null, only the end of the group; then calls 'run'.
-void call(core& on, const function* f, const std::uint64_t* arguments, body run, void* context);
+/// Commits the group with the call of 'f', or, if 'f' is null, without one. Returns the object for
+/// the caller, which makes that call, until end_call().
+void* begin_call(core& on, const function* f, const std::uint64_t* arguments);
+void end_call(core& on) noexcept;
+class begun_call {
+public:
+    begun_call(core& on, const function* f, const std::uint64_t* arguments)
+        : on_(on), object_(begin_call(on, f, arguments)) {}
+    ~begun_call() { end_call(on_); }
+    begun_call(const begun_call&) = delete;
+    void* object() const noexcept { return object_; }
+
+private:
+    core& on_;
+    void* object_;
+};
 void sync(core& on);
 void checkpoint(core& on);
 status add_caller(core& on, std::uint64_t id);
@@ -398,18 +412,15 @@ public:
             "what a call returns outlives the moment in which the object stands still: no "
             "references, no pointers");
         if constexpr (traits::is_const) {
-            return run<returns>(nullptr, nullptr, [&](void* place) -> returns {
-                return std::invoke(F, *std::launder(static_cast<const T*>(place)),
-                                   std::forward<Args>(args)...);
-            });
+            const detail::begun_call here(*core_, nullptr, nullptr);
+            return std::invoke(F, *std::launder(static_cast<const T*>(here.object())),
+                               std::forward<Args>(args)...);
         } else {
             check_logged<F>();
             const auto words = traits::arguments::store(std::forward<Args>(args)...);
-            return run<returns>(&detail::registered<T, F>::entry, words.data(),
-                                [&](void* place) -> returns {
-                                    return traits::arguments::apply(
-                                        *std::launder(static_cast<T*>(place)), F, words.data());
-                                });
+            const detail::begun_call here(*core_, &detail::registered<T, F>::entry, words.data());
+            return traits::arguments::apply(*std::launder(static_cast<T*>(here.object())), F,
+                                            words.data());
         }
     }
 
@@ -434,17 +445,6 @@ private:
     }
     template <class Body> static void invoke(void* place, void* context) {
         (*static_cast<Body*>(context))(place);
-    }
-    template <class Returns, class Body>
-    Returns run(const detail::function* f, const std::uint64_t* words, Body&& body) {
-        if constexpr (std::is_void_v<Returns>) {
-            detail::call(*core_, f, words, invoke<std::remove_reference_t<Body>>, &body);
-        } else {
-            std::optional<Returns> out;
-            auto keep = [&](void* place) { out.emplace(body(place)); };
-            detail::call(*core_, f, words, invoke<decltype(keep)>, &keep);
-            return std::move(*out);
-        }
     }
     template <auto F, class... Args> void log_deferred(hint beside, Args&&... args) {
         using traits = detail::member_function<decltype(F)>;

@@ -70,13 +70,12 @@ void make_for_result(std::byte* object, caller_table& callers, caller_entry& by,
 
 } // namespace
 
-void make_call(std::byte* object, caller_table callers, const record& r,
-               const detail::function* f) noexcept {
+void make_operation(std::byte* object, caller_table callers, const record& r,
+                    const detail::function* f) noexcept {
     const auto kind = static_cast<record_kind>(r.head.kind);
     if (kind == record_kind::add_caller) return callers.add(r.arguments[0]);
     if (kind == record_kind::dismiss) return callers.dismiss(r.arguments[0]);
-    if (f == nullptr) return; // a group's end alone
-    if (operation_words(r.head.kind) == 0) return f->run(object, r.call_arguments());
+    if (f == nullptr) return; // a log that no build of ours has written
     caller_entry* const by = r.arguments[0] == 0 ? nullptr : callers.find(r.arguments[0]);
     const std::uint64_t number = r.arguments[1];
     if (by == nullptr || number <= by->last) return; // (2): it has been made

@@ -55,8 +55,15 @@ inline caller_table table_of(std::byte* object, const object_head& h) noexcept {
 std::uint64_t sum_of_call(std::uint64_t function, std::uint32_t schema, std::uint16_t version,
                           const std::uint64_t* arguments, std::uint8_t words) noexcept;
 
+/// Makes the logged call, which has an operation, if (2) requires it.
+void make_operation(std::byte* object, caller_table callers, const record& r,
+                    const detail::function* f) noexcept;
 /// Makes the logged call if (2) requires it. 'f': the function, null if it has none.
-void make_call(std::byte* object, caller_table callers, const record& r,
-               const detail::function* f) noexcept;
+inline void make_call(std::byte* object, const object_head& of, const record& r,
+                      const detail::function* f) noexcept {
+    if (operation_words(r.head.kind) != 0)
+        return make_operation(object, table_of(object, of), r, f);
+    if (f != nullptr) f->run(object, r.arguments); // else a group's end alone
+}
 
 } // namespace hf::simpo

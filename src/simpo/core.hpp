@@ -18,7 +18,9 @@
 //     another is only tried.
 #pragma once
 
+#include <base/writer_lock.hpp>
 #include <open/pool_impl.hpp>
+#include <pool/forks.hpp>
 #include <simpo/callers.hpp>
 #include <simpo/log_array.hpp>
 #include <simpo/serving.hpp>
@@ -28,7 +30,6 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <thread>
 
 namespace hf::simpo {
 
@@ -82,7 +83,8 @@ public:
     void begin(object_head& at) noexcept;
 
     void defer(const function& f, const std::uint64_t* arguments, std::uint16_t hint);
-    void call(const function* f, const std::uint64_t* arguments, body run, void* context);
+    void* begin_call(const function* f, const std::uint64_t* arguments);
+    void end_call() noexcept;
     void sync();
     void checkpoint();
 
@@ -111,7 +113,11 @@ public:
     bool destroyed() const noexcept { return destroyed_; }
 
     /// Ends the process with a message if 'what' may not use it. Notes that it is used.
-    void check_usable(const char* what) const;
+    void check_usable(const char* what) const {
+        if (forked_ != forks::count() || destroyed_ || is_called_here()) [[unlikely]]
+            refuse_use(what);
+        keeper_->note_use(used_);
+    }
     /// Brings it back if it is swapped out. Requires: check_usable. Errors: as of its keeper.
     status come_back();
     /// As long as it is there the object, if it is in the pool, stays.
@@ -151,17 +157,19 @@ public:
 
 private:
     using memory = std::unique_ptr<std::byte[], free_memory>;
-    struct held; // the lock, taken and given back
+    struct held;
     memory new_memory() const;
     void be_here();
     hf::medium pm() const noexcept { return pool_->file->medium(); }
     std::byte* copy(unsigned which) const noexcept;
+    void refuse_use(const char* what) const;
+    bool is_called_here() const noexcept;
     void check_writable(const char* what) const;
-    void take_lock();
+    void wait_for_lock();
     void log_deferred(record_kind kind, const function& f, const std::uint64_t* arguments,
                       std::uint16_t hint, operation which);
-    position commit(record_kind kind, const function* f, const std::uint64_t* arguments,
-                    operation which = {});
+    void commit(record_kind kind, const function* f, const std::uint64_t* arguments,
+                operation which = {});
     void make_pending();
     void promise_done() noexcept;
     caller_table callers() const noexcept { return table_of(working_.get(), *head_); }
@@ -175,7 +183,6 @@ private:
     void make_resilient();
     void write_copy(unsigned which) noexcept;
     void store_resilient(position at, unsigned which) noexcept;
-    bool all_done() const noexcept { return log_.done() == log_.head(); }
 
     pool::impl* pool_;
     object_head* head_;
@@ -183,9 +190,10 @@ private:
     keeper* keeper_;
     memory working_;
     log_array log_;
-    std::mutex lock_;
-    std::atomic<std::thread::id> owner_{}; // of the lock
-    std::atomic<bool> hinted_{false};      // a call has had a hint
+    const unsigned forked_; // forks::count() in the process that opened the pool
+    writer_lock lock_;
+    std::atomic<std::uint64_t> owner_{0}; // of the lock: a thread's number
+    std::atomic<bool> hinted_{false};     // a call has had a hint
     serving serving_;
     std::atomic<bool> swapped_;
     std::atomic<unsigned> pins_{0};
@@ -198,13 +206,39 @@ private:
     std::array<bool, 2> durable_{}; // (3), by copy: what it holds survives
 };
 
+/// The lock, taken and given back.
+struct core::held {
+    explicit held(core& of) : of_(of) {
+        if (!of.lock_.try_lock()) [[unlikely]]
+            of.wait_for_lock();
+        of.owner_.store(writer_lock::thread_number(), std::memory_order_relaxed);
+    }
+    /// For a lock that has been taken already.
+    held(core& of, std::adopt_lock_t) : of_(of) {
+        of.owner_.store(writer_lock::thread_number(), std::memory_order_relaxed);
+    }
+    ~held() {
+        if (kept_) return;
+        of_.owner_.store(0, std::memory_order_relaxed);
+        of_.lock_.unlock();
+    }
+    held(const held&) = delete;
+    /// For a caller that gives the lock back itself.
+    void keep() noexcept { kept_ = true; }
+
+private:
+    core& of_;
+    bool kept_ = false;
+};
+
 template <class Visit> void core::look(Visit&& visit) {
     const memory shown = new_memory();
     std::memcpy(shown.get(), working_.get(), layout_.copy_bytes);
-    record r;
-    for (position p = log_.done(), next = p; p < log_.head(); p = next) {
-        const function* const f = log_.call_at(p, r, next);
-        make_call(shown.get(), table_of(shown.get(), *head_), r, f);
+    record room;
+    for (position p = log_.done(); p < log_.head();) {
+        const auto [r, f, next] = log_.call_at(p, room);
+        make_call(shown.get(), *head_, r, f);
+        p = next;
     }
     visit(static_cast<const void*>(shown.get()));
 }

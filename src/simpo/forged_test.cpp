@@ -23,9 +23,10 @@ namespace {
 
 using test::digits;
 
-class SimpoForged : public ::testing::Test {
+class SimpoForged : public ::testing::TestWithParam<mode> {
 protected:
     void SetUp() override {
+        in_.how.mode = GetParam();
         in_.open();
         auto first = in_.make<digits>(with_callers);
         auto second = *object<digits>::create(in_.pool(), "second", with_callers);
@@ -132,7 +133,10 @@ protected:
     std::uint64_t refused_ = 0, accepted_ = 0;
 };
 
-TEST_F(SimpoForged, WordsOfTheSuperblock) {
+INSTANTIATE_TEST_SUITE_P(Modes, SimpoForged, ::testing::Values(mode::process, mode::pmem),
+                         [](const auto& each) { return std::string(name(each.param)); });
+
+TEST_P(SimpoForged, WordsOfTheSuperblock) {
     forge(super_, super_ + sizeof(superblock) + 3 * word_bytes);
     const std::uint64_t named = root_words_offset + root_words::place_of_anchor(engine_simpo);
     forge(named, named + word_bytes);
@@ -140,20 +144,20 @@ TEST_F(SimpoForged, WordsOfTheSuperblock) {
     EXPECT_GT(accepted_, 0U);
 }
 
-TEST_F(SimpoForged, WordsOfAHead) {
+TEST_P(SimpoForged, WordsOfAHead) {
     forge(heads_[0], heads_[0] + sizeof(object_head));
     EXPECT_GT(refused_, 0U);
     EXPECT_GT(accepted_, 0U);
 }
 
-TEST_F(SimpoForged, WordsOfALog) {
+TEST_P(SimpoForged, WordsOfALog) {
     const std::uint64_t log = heads_[0] + layout.log_offset;
     forge(log, log + 16 * line_bytes);
     EXPECT_GT(refused_, 0U);
     EXPECT_GT(accepted_, 0U);
 }
 
-TEST_F(SimpoForged, WordsOfATableOfCallers) {
+TEST_P(SimpoForged, WordsOfATableOfCallers) {
     for (const unsigned copy : {0U, 1U}) {
         const std::uint64_t table = heads_[0] + layout.copy_offset(copy) + layout.table_offset;
         forge(table, table + 2 * sizeof(caller_entry) + 2 * 24);

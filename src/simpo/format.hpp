@@ -10,11 +10,12 @@
 // (2) 'resilient' names one of the copies: the object after all calls below a position. It and the
 //     log from that position on are the object; the other copy is nothing until 'resilient' names
 //     it. Then its check is durable, too.
-// (3) A record counts when its check holds at its position. Positions are never used twice in the
-//     life of an object, and 'salt' is the object's own: what else stood at a place of the log is
-//     no record.
+// (3) A record below 'logged' counts, and is not checked: a medium that keeps order stores 'logged'
+//     behind the records of a group, and loses and tears none of them. Any other record counts when
+//     its check holds at its position. Positions are never used twice in the life of an object, and
+//     'salt' is the object's own: what else stood at a place of the log is no record.
 // (4) Committed are the records from 'resilient' on, without a gap, to the last one that ends a
-//     group.
+//     group. The record below 'logged' ends one.
 // (5) Of an object that is swapped out nothing is in a log: the copy in its file is the object. It
 //     has the check of copy 0.
 #pragma once
@@ -68,7 +69,8 @@ struct object_head {
     std::uint64_t resilient;             // the resilient index (index_of)
     std::uint64_t copy_checks[2];        // of each copy's bytes
     std::uint64_t file;              // number of its file (docs/format/simpo.md); 0: it has none
-    std::uint64_t reserved_words[4]; // zero
+    std::uint64_t logged;            // the records below need no check (3)
+    std::uint64_t reserved_words[3]; // zero
 };
 static_assert(sizeof(object_head) == 4 * line_bytes && offsetof(object_head, resilient) == 192);
 static_assert(offsetof(object_head, class_text) == line_bytes);
@@ -199,7 +201,7 @@ constexpr std::uint64_t operation_words(std::uint8_t kind) {
 
 /// First half of a record's first line; its arguments follow.
 struct record_head {
-    std::uint64_t check;    // of all that follows, seeded with the object's salt
+    std::uint64_t check;    // of all that follows, seeded with the object's salt; 0 below 'logged'
     std::uint64_t position; // where it begins
     std::uint64_t function; // identifier; 0: none, the group's end alone
     std::uint32_t schema;   // of the function's parameters
@@ -226,6 +228,14 @@ struct alignas(line_bytes) record {
     std::uint64_t lines() const noexcept { return record_lines(words()); }
     const std::uint64_t* call_arguments() const noexcept {
         return arguments + operation_words(head.kind);
+    }
+    /// Whether it can be the record that begins there; its first line says so.
+    bool begins(position at) const noexcept {
+        return head.position == at && words() <= record_words_max;
+    }
+    /// Whether it is one of the object's. Requires: begins(at), and all its lines are there.
+    bool counts(position at, const object_head& of, position logged) const noexcept {
+        return at < logged ? at + lines() <= logged : head.check == sum(of.salt);
     }
     std::uint64_t sum(std::uint64_t salt) const noexcept {
         return checksum(&head.position, sizeof head - sizeof head.check + words() * word_bytes,

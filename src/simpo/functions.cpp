@@ -49,15 +49,16 @@ const detail::function* find_function(const object_head& of, const record_head& 
     }
     if (why == nullptr) return nullptr;
     if (first == end)
-        *why = fmt::format("a function of identifier {:#x}: this build registers none", r.function);
+        *why = fmt::format("a function of identifier {:#x}, which this build does not have",
+                           r.function);
     else if (other_class != nullptr)
         *why = fmt::format(
-            "{}::{} of the class's version {}, {} bytes: this build has version {}, {} bytes",
+            "{}::{} of the class's version {}, {} bytes, and this build has version {}, {} bytes",
             other_class->class_text, other_class->text, of.class_version, of.object_bytes,
             other_class->class_version, other_class->object_bytes);
     else
         *why = fmt::format(
-            "{}::{} of version {}, schema {:#x}: this build has version {}, schema {:#x}",
+            "{}::{} of version {}, schema {:#x}, and this build has version {}, schema {:#x}",
             first->second->class_text, first->second->text, r.version, r.schema,
             first->second->version, first->second->schema);
     return nullptr;
@@ -87,7 +88,7 @@ void detail::add_function(const function* f) noexcept try {
     }
     all.by_id.emplace(f->id, f);
 } catch (const std::bad_alloc&) {
-    fatal("out of memory in hf::simpo::detail::add_function");
+    fatal("out of memory while a persistent class was registered");
 }
 
 void detail::remove_function(const function* f) noexcept {

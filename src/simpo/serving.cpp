@@ -39,10 +39,12 @@ bool serving::help() noexcept {
     do {
         if ((round & 0xff) == (round >> 8 & 0xff)) return false;
     } while (!round_.compare_exchange_weak(round, round + 1, std::memory_order_acq_rel));
-    record r;
+    record room;
     std::optional<position> at = queues_[round & 0xff].first;
-    for (position next = 0; at; at = log_->linked(*at)) // upholds (1)
-        log_->call_at(*at, r, next)->run(object_, r.arguments);
+    for (; at; at = log_->linked(*at)) { // upholds (1)
+        const auto [r, f, next] = log_->call_at(*at, room);
+        f->run(object_, r.arguments);
+    }
     unfinished_.fetch_sub(1, std::memory_order_release);
     return true;
 }

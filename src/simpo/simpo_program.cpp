@@ -58,7 +58,10 @@ public:
         sums_[digit % sums_.size()] += digit;
     }
     void append_near(std::uint64_t digit, near filling) noexcept { append(digit + filling[7]); }
-    void append_far(std::uint64_t digit, far filling) noexcept { append(digit + filling[54]); }
+    void append_far(std::uint64_t digit, far filling) noexcept {
+        for (const std::uint64_t each : filling) digit += each; // a record that is torn shows
+        append(digit);
+    }
     std::uint64_t append_and_get(std::uint64_t digit) noexcept { return append(digit), number_; }
     std::uint64_t number() const noexcept { return number_; }
     std::uint64_t sum() const {

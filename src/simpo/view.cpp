@@ -71,7 +71,8 @@ bool seen::covers(std::uint64_t offset, std::uint64_t bytes) {
 
 /// The fault of the object that the word names; null: no fault.
 const char* seen::read_head(place& at) {
-    if (at.offset % line_bytes != 0 || !covers(at.offset, sizeof at.head)) return "no such place";
+    if (at.offset % line_bytes != 0 || !covers(at.offset, sizeof at.head))
+        return "it does not lie in the pool";
     take(&at.head, block(at), sizeof at.head);
     if (const char* const wrong = wrong_in(at.head)) return wrong;
     if (!covers(at.offset, block_bytes_of(at.head))) return "it ends behind the pool";
@@ -108,12 +109,15 @@ result<bool> seen::search(place& at) {
     const std::uint64_t chunk = file.shape().chunk_bytes;
     if (super_at == 0) return missing();
     if (super_at % chunk != 0 || !covers(super_at, chunk))
-        return corrupt(file, fmt::format("the superblock at offset {:#x} is no chunk", super_at));
+        return corrupt(
+            file,
+            fmt::format("the superblock at offset {:#x} does not begin at a chunk of the heap",
+                        super_at));
     const auto* const in_pool = reinterpret_cast<const superblock*>(file.base() + super_at);
     superblock super;
     take(&super, in_pool, sizeof super);
     if (super.magic != superblock_magic || super.objects_max != objects_max_for(chunk))
-        return corrupt(file, "the superblock is none");
+        return corrupt(file, "the superblock does not verify");
     bool in_flux = false;
     status damage;
     const auto* const words = reinterpret_cast<const std::uint64_t*>(in_pool + 1);
@@ -142,11 +146,12 @@ result<bool> seen::search(place& at) {
 seen::read_to seen::read_calls(const place& at, position from) {
     const object_head& h = at.head;
     const std::byte* const log = block(at) + layout_of(h).log_offset;
+    const position logged = load(reinterpret_cast<const object_head*>(block(at))->logged);
     calls_.clear();
     position end = from, p = from;
     std::size_t whole = 0;
     record r;
-    while (p - from < h.log_lines && log_array::read(log, h.log_lines, h.salt, p, r)) {
+    while (p - from < h.log_lines && log_array::read(log, h, logged, p, r)) {
         const auto* const its = reinterpret_cast<const line*>(&r);
         calls_.insert(calls_.end(), its, its + r.lines());
         p += r.lines();
@@ -155,7 +160,7 @@ seen::read_to seen::read_calls(const place& at, position from) {
         whole = calls_.size();
     }
     calls_.resize(whole);
-    return {end, p};
+    return {end, p, logged};
 }
 
 /// Whether two groups end behind an invalid record, which was invalid when they were found, too.
@@ -169,9 +174,9 @@ bool seen::stands_before_groups(const place& at, position hole, position from) c
     for (position p = hole + 1; p < from + h.log_lines && ends < 2; ++p) {
         const std::byte* const line = log + (p & (h.log_lines - 1)) * line_bytes;
         if (load(reinterpret_cast<const record_head*>(line)->position) != p) continue;
-        ends += log_array::read(log, h.log_lines, h.salt, p, r) && ends_group(r.head.kind);
+        ends += log_array::read(log, h, 0, p, r) && ends_group(r.head.kind);
     }
-    return ends == 2 && !log_array::read(log, h.log_lines, h.salt, hole, r);
+    return ends == 2 && !log_array::read(log, h, 0, hole, r);
 }
 
 template <class Visit> void seen::for_each_call(Visit&& visit) const {
@@ -200,8 +205,7 @@ status seen::check_calls(const object_head& of) const {
 
 void seen::make_calls(std::byte* on, const object_head& of) const {
     for_each_call([&](const record& r) {
-        make_call(on, table_of(on, of), r,
-                  r.head.function == 0 ? nullptr : find_function(of, r.head));
+        make_call(on, of, r, r.head.function == 0 ? nullptr : find_function(of, r.head));
     });
 }
 
@@ -234,10 +238,13 @@ result<bool> seen::try_to_look() {
         pass(view_steps::step::copied);
         if (load(head.resilient) != index) return false; // upholds (2)
     }
-    const auto [end, stopped] = read_calls(at, anew ? from : version_);
+    const position first = anew ? from : version_;
+    const auto [end, stopped, logged] = read_calls(at, first);
     pass(view_steps::step::read_log);
-    const bool lost = anew && !in_->salvage && stands_before_groups(at, stopped, from);
-    if (position_of(load(head.resilient)) > end) return false; // upholds (3)
+    const bool lost =
+        !in_->salvage && (end < logged || (anew && stands_before_groups(at, stopped, from)));
+    const position known = logged > first ? first : end;         // what lies there needs no check
+    if (position_of(load(head.resilient)) > known) return false; // upholds (3)
     pass(view_steps::step::asked_again);
     if (!is_there(at)) return false; // upholds (4)
     // From here on all is private.
@@ -306,10 +313,9 @@ status seen::look() {
     }
     return refusal(
         in_->file->path(), errc::in_use,
-        fmt::format(
-            "object \"{}\": its writer made a checkpoint, or another object, during each of {} "
-            "attempts to read it",
-            name_, overtaken_max));
+        fmt::format("object \"{}\" changed during each of {} attempts to read it (its writer made "
+                    "checkpoints, or another object of that name): try again",
+                    name_, overtaken_max));
 }
 
 void end_seen::operator()(seen* which) const noexcept { delete which; }
@@ -318,7 +324,7 @@ result<seen_pointer> look(pool& in, std::string_view name, const class_shape& wh
     if (const auto all = objects_of(in); !all) return all.error();
     if (!in.internals().file->read_only())
         return refusal(in.path(), errc::bad_argument,
-                       "a view is of a pool that is open read-only: object::call reads this one");
+                       "a view needs a pool that is open read-only: in this one, use object::call");
     seen_pointer made(new seen(in.internals(), name, what));
     if (status s = made->look(); !s.ok()) return s;
     return made;

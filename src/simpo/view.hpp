@@ -9,7 +9,8 @@
 //     read: only the next checkpoint but one writes that copy again.
 // (3) The end that was found in the log is real if the index is not beyond it afterwards. Otherwise
 //     it may be a line that is being written again: lines are written again only behind the index
-//     that frees them.
+//     that frees them. Records without checks (log_array.hpp, 7) are real if the index is not
+//     beyond the first of them.
 // (4) All of that belonged to this object if, when all is read, a word of the table still names it,
 //     and it has its salt.
 // (5) So a view shows all that was committed when it was asked, and a later look shows no less:
@@ -79,6 +80,7 @@ private:
     struct read_to {
         position end;     // of the last group
         position stopped; // where there is no record
+        position logged;  // below it records had no checks
     };
     read_to read_calls(const place& at, position from);
     bool stands_before_groups(const place& at, position hole, position from) const noexcept;

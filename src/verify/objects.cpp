@@ -77,8 +77,9 @@ private:
             !std::has_single_bit(head_.log_lines) || log_bytes < simpo::log_bytes_min ||
             head_.log_lines > simpo::log_bytes_max / line_bytes || !ended(head_.class_text) ||
             !ended(head_.name) || !callers_of(head_).valid() ||
-            !simpo::index_holds(head_.resilient, head_.salt) || (swapped && head_.file == 0))
-            return differs("a head that can be", "sizes or texts out of bounds");
+            !simpo::index_holds(head_.resilient, head_.salt) || (swapped && head_.file == 0) ||
+            head_.logged > simpo::position_of(head_.resilient) + head_.log_lines)
+            return differs("a head that can be", "sizes, positions or texts out of bounds");
         found_ = {at_,
                   plain(head_.name),
                   plain(head_.class_text),
@@ -99,20 +100,21 @@ private:
                         pool_.file().data() + at_ + log + place * line_bytes, line_bytes);
         };
         take(0);
-        if (out.head.position != at || out.words() > simpo::record_words_max) return false;
+        if (!out.begins(at)) return false;
         for (std::uint64_t line = 1; line < out.lines(); ++line) take(line);
-        return out.head.check == out.sum(head_.salt);
+        return out.counts(at, head_, head_.logged);
     }
 
     void log(std::uint64_t log) {
         const position first = simpo::position_of(head_.resilient);
         simpo::record r;
-        position gap = first;
+        position gap = first, end = first;
         for (std::uint64_t calls = 0; gap < first + head_.log_lines && record(log, gap, r);
              gap += r.lines()) {
             calls += r.head.function != 0;
             if (!simpo::ends_group(r.head.kind)) continue;
             ++found_.groups;
+            end = gap + r.lines();
             found_.calls += std::exchange(calls, 0);
         }
         if (pool_.header().open == 0) {
@@ -121,6 +123,10 @@ private:
                       fmt::format("{} groups of {} calls", found_.groups, found_.calls));
             return;
         }
+        if (end < head_.logged)
+            return wrong(log + (gap & (head_.log_lines - 1)) * line_bytes,
+                         fmt::format("whole groups of records below {:#x}", head_.logged),
+                         fmt::format("none behind {:#x}", end));
         // A group's end is written when the one before it is durable, and all that lies before
         // that.
         unsigned ends = 0;

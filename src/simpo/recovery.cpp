@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What a process has left of an object: whether it can be used, and the calls that are made again.
+#include <base/assert.hpp>
+#include <pool/file_checks.hpp>
+#include <simpo/core.hpp>
+#include <simpo/functions.hpp>
+
+#include <fmt/format.h>
+
+#include <bit>
+#include <cstring>
+
+namespace hf::simpo {
+
+namespace {
+
+object_head& head_at(const pool::impl& in, std::uint64_t offset) {
+    return *static_cast<object_head*>(in.at(offset));
+}
+const std::byte* log_at(const object_head& h) {
+    return reinterpret_cast<const std::byte*>(&h) + layout_of(h).log_offset;
+}
+
+/// The part of a log that counts, and that this build can replay.
+struct found_log {
+    position end; // of the last group with known functions only
+    std::uint32_t groups = 0;
+    std::string unknown;             // why the group behind has unknown ones; empty: no group
+    std::optional<position> damaged; // the place of a lost record before committed groups
+};
+
+found_log read_log(const object_head& h) {
+    found_log found{position_of(h.resilient), 0, {}, {}};
+    const position limit = found.end + h.log_lines;
+    const auto read = [&](position p, record& r) {
+        return p < limit && log_array::read(log_at(h), h, h.logged, p, r);
+    };
+    record r;
+    std::string unknown;
+    position p = found.end;
+    while (read(p, r)) {
+        p += r.lines();
+        if (r.head.kind == 0 || r.head.kind > record_kind_last)
+            unknown = fmt::format("a record of kind {}", r.head.kind);
+        if (r.head.function != 0 && unknown.empty()) (void)find_function(h, r.head, &unknown);
+        if (!ends_group(r.head.kind)) continue;
+        if (found.unknown = unknown; !unknown.empty()) break;
+        found.end = p;
+        ++found.groups;
+    }
+    if (!found.unknown.empty()) return found;
+    // A group's end is written when the one before it is durable, and all that lies before that.
+    unsigned ends = found.end < h.logged ? 2 : 0; // and 'logged' behind a group's end
+    for (position behind = p + 1; behind < limit && ends < 2; ++behind)
+        ends += read(behind, r) && ends_group(r.head.kind);
+    if (ends == 2) found.damaged = p;
+    return found;
+}
+
+std::string damage_in(const pool::impl& in, const object_head& h, const found_log& found) {
+    const std::uint64_t line = *found.damaged & (h.log_lines - 1);
+    return fmt::format("the record at offset {:#x} of its log does not verify, and committed "
+                       "calls stand behind it",
+                       in.offset_of(log_at(h) + line * line_bytes));
+}
+
+bool zero_ended(const char (&text)[text_bytes_max + 1]) {
+    return text[0] != 0 && text[text_bytes_max] == 0;
+}
+
+} // namespace
+
+block block_of(const pool::impl& in, std::uint64_t offset) {
+    return {offset, rounded_to_lines(in.blocks.durable(), block_bytes_of(head_at(in, offset)))};
+}
+
+const char* wrong_in(const object_head& h) noexcept {
+    if (h.magic != object_magic && !is_swapped(h))
+        return "its head does not begin with an object's magic number";
+    if (h.check != head_check(h)) return "its head's checksum does not hold";
+    const std::uint64_t log_bytes = h.log_lines * line_bytes;
+    if (h.object_bytes == 0 || h.object_bytes > object_bytes_max ||
+        !std::has_single_bit(h.log_lines) || h.log_lines > log_bytes_max / line_bytes ||
+        log_bytes < log_bytes_min || !zero_ended(h.class_text) || !zero_ended(h.name) ||
+        !callers_of(h).valid())
+        return "a size or a text in its head is out of bounds";
+    if (is_swapped(h) && h.file == 0)
+        return "its head says that it is swapped out, and names no file";
+    return nullptr;
+}
+
+status check_head(const pool::impl& in, std::uint64_t offset) {
+    const auto wrong = [&](const char* what) {
+        return corrupt(*in.file, fmt::format("the object at offset {:#x}: {}", offset, what));
+    };
+    const heap& blocks = in.blocks.durable();
+    if (offset % line_bytes != 0 || !blocks.covers(offset, sizeof(object_head)))
+        return wrong("it does not lie in a block of the heap");
+    const object_head& h = head_at(in, offset);
+    if (const char* const what = wrong_in(h)) return wrong(what);
+    if (!blocks.well_formed(block_of(in, offset))) return wrong("no block of its size fits there");
+    if (rounded_to_lines(blocks, layout_of(h).block_bytes) ==
+        0) // nor, swapped out, where it came from
+        return wrong("its head says that it is larger than the pool may become");
+    if (!index_holds(h.resilient, h.salt)) return wrong("its resilient index does not verify");
+    if (h.logged > position_of(h.resilient) + h.log_lines)
+        return wrong("it says that more is logged than its log holds");
+    return {};
+}
+
+status check_copy(const pool::impl& in, std::uint64_t offset) {
+    const object_head& h = head_at(in, offset);
+    if (is_swapped(h)) return {}; // checked when it comes back
+    const object_layout parts = layout_of(h);
+    const unsigned which = copy_of(h.resilient);
+    const auto* const copy = reinterpret_cast<const std::byte*>(&h) + parts.copy_offset(which);
+    if (h.copy_checks[which] != copy_check(h, copy, parts.copy_bytes))
+        return corrupt(*in.file, fmt::format("the object at offset {:#x}: its copy's checksum "
+                                             "does not hold",
+                                             offset));
+    return {};
+}
+
+status check_log(const pool::impl& in, std::uint64_t offset) {
+    const object_head& h = head_at(in, offset);
+    if (is_swapped(h)) return {}; // it has none
+    const found_log found = read_log(h);
+    if (found.damaged && !in.salvage)
+        return corrupt(*in.file,
+                       fmt::format("object \"{}\" of class {}: {}; to give these up, open the "
+                                   "pool with salvage",
+                                   h.name, h.class_text, damage_in(in, h, found)));
+    if (found.unknown.empty() || in.recovery == recovery_policy::roll_back) return {};
+    return refusal(in.file->path(), errc::function_changed,
+                   fmt::format("object \"{}\" of class {}: its log calls {}{}", h.name,
+                               h.class_text, found.unknown, ways_out(*in.file)));
+}
+
+namespace detail {
+
+void core::recover(engine_recovery& done) {
+    resilient_ = copy_of(head_->resilient);
+    std::memcpy(working_.get(), copy(resilient_), layout_.copy_bytes);
+    if (pool_->file->was_clean()) {
+        durable_ = {true, true};
+        return;
+    }
+    durable_[resilient_] = true;
+    const found_log found = read_log(*head_);
+    if (!found.unknown.empty()) // by the policy: check_log refuses
+        pool_->file->warn(
+            fmt::format("{}: rolled back: object \"{}\" is as it was before a call of {}",
+                        pool_->file->path(), head_->name, found.unknown));
+    if (found.damaged)
+        pool_->file->warn(fmt::format("{}: salvaged: object \"{}\": {}: these calls are given up",
+                                      pool_->file->path(), head_->name,
+                                      damage_in(*pool_, *head_, found)));
+    replay(found.end);
+    if (found.groups != 0) {
+        write_copy(1 - resilient_);
+        resilient_ = 1 - resilient_;
+    }
+    // After a kill the index may be stored and not durable. Then no group is behind it, and nothing
+    // that an older index needs was written before this makes it durable.
+    const position anew = found.end + head_->log_lines; // upholds (4)
+    store_resilient(anew, resilient_);
+    if (pool_->salvage) log_.erase();
+    log_.start_at(anew);
+    done.sections_pending += found.groups;
+    done[recovery_verb::replay] += found.groups;
+}
+
+/// Makes the calls again that are in the log behind the resilient copy, and below 'end'.
+void core::replay(position end) {
+    record r;
+    for (position p = position_of(head_->resilient); p < end; p += r.lines()) {
+        const bool read = log_array::read(log_at(*head_), *head_, head_->logged, p, r);
+        HF_ASSERT(read); // as read_log did
+        const function* const f = r.head.function == 0 ? nullptr : find_function(*head_, r.head);
+        make_call(working_.get(), *head_, r, f);
+    }
+}
+
+} // namespace detail
+} // namespace hf::simpo
