@@ -33,7 +33,10 @@ status check_superblock(const pool::impl& in) {
     const std::uint64_t at = in.file->roots()->anchor(engine_simpo),
                         chunk = in.file->shape().chunk_bytes;
     if (!in.blocks.durable().well_formed({at, chunk}))
-        return corrupt(*in.file, fmt::format("the superblock at offset {:#x} is no chunk", at));
+        return corrupt(
+            *in.file,
+            fmt::format("the superblock at offset {:#x} does not begin at a chunk of the heap",
+                        at));
     superblock& super = *superblock_of(*in.file);
     if (super.magic != superblock_magic || super.objects_max != objects_max_for(chunk))
         return corrupt(*in.file,
@@ -137,9 +140,10 @@ status objects::usable(bool writing) const {
     if (writing && pool_->file->read_only())
         return refusal(pool_->file->path(), errc::permission, "the pool is open read-only");
     if (pool_->file->reads_beside())
-        return refusal(pool_->file->path(), errc::permission,
-                       "opened with read_only and shared: another process changes its persistent "
-                       "objects, and hf::simpo::view shows them");
+        return refusal(
+            pool_->file->path(), errc::permission,
+            "the pool was opened with read_only and shared, so another process may change its "
+            "persistent objects: look at them with hf::simpo::view");
     return {};
 }
 
@@ -150,7 +154,8 @@ status objects::no_object(std::string_view name) const {
 
 /// The refusal of an object that another thread destroyed while this one was about to use it.
 status objects::is_destroyed() const {
-    return refusal(pool_->file->path(), errc::not_found, "the persistent object was destroyed");
+    return refusal(pool_->file->path(), errc::not_found,
+                   "the persistent object was destroyed by another thread meanwhile");
 }
 
 std::vector<std::unique_ptr<detail::core>>::iterator objects::place_of(std::string_view name) {
@@ -203,8 +208,11 @@ result<std::uint64_t*> objects::free_word() {
     const auto words = object_words(*super);
     const auto word = std::ranges::find(words, std::uint64_t{0});
     if (word == words.end())
-        return refusal(path, errc::limit_reached,
-                       fmt::format("more than {} persistent objects", words.size()));
+        return refusal(
+            path, errc::limit_reached,
+            fmt::format(
+                "the pool has room for {} persistent objects, and all are there: destroy one",
+                words.size()));
     return &*word;
 }
 
@@ -253,17 +261,19 @@ result<object_head> objects::head_of(std::string_view name, const detail::class_
         return bad(file, fmt::format("object_options::log_bytes: expected {} to {}, found {}",
                                      log_bytes_min, log_bytes_max, how.log_bytes));
     if (what.bytes > object_bytes_max)
-        return pool_->blocks.full(
-            fmt::format("an object of {} bytes, of which none is larger than {}", what.bytes,
-                        object_bytes_max));
+        return pool_->blocks.full(fmt::format("an object of {} bytes (at most {} are possible)",
+                                              what.bytes, object_bytes_max));
     caller_shape callers; // without callers there are no results
     if (how.callers != 0)
         callers = {how.callers, how.results, (how.result_bytes + 7) / std::uint32_t{word_bytes}};
     if (how.result_bytes > result_words_max * word_bytes || !callers.valid())
-        return bad(file, fmt::format("object_options: {} callers with {} results of {} bytes: at "
-                                     "most {}, 1 to {}, {}, and {:#x} bytes in all",
-                                     how.callers, how.results, how.result_bytes, callers_max,
-                                     results_max, result_words_max * word_bytes, object_bytes_max));
+        return bad(
+            file,
+            fmt::format(
+                "object_options: expected at most {3} callers, 1 to {4} results of at most {5} "
+                "bytes each, and {6:#x} bytes in all; found {0} callers with {1} results of {2} bytes",
+                how.callers, how.results, how.result_bytes, callers_max, results_max,
+                result_words_max * word_bytes, object_bytes_max));
     object_head head{};
     head.magic = object_magic;
     head.salt = new_salt();
@@ -335,8 +345,11 @@ result<detail::core*> objects::create(std::string_view name, const detail::class
     if (!head) return head.error();
     const auto word_for_it = [&]() -> result<std::uint64_t*> {
         if (place_of(name) != all_.end())
-            return refusal(pool_->file->path(), errc::exists,
-                           fmt::format("an object \"{}\" is there", name));
+            return refusal(
+                pool_->file->path(), errc::exists,
+                fmt::format(
+                    "there is a persistent object \"{}\" already: find it, or choose another name",
+                    name));
         return free_word();
     };
     if (auto word = word_for_it(); !word) return word.error();
@@ -449,8 +462,8 @@ result<objects*> objects_of(const pool& in) {
     engine_state* const state = in.internals().state_of(engine_simpo);
     if (state == nullptr)
         return refusal(in.path(), errc::missing_engine,
-                       "the pool was opened without engine simpo: give open_options::engines "
-                       "hf::simpo::engine()");
+                       "the pool was opened without engine simpo: add hf::simpo::engine() to "
+                       "open_options::engines");
     return static_cast<objects*>(state);
 }
 

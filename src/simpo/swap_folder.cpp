@@ -170,8 +170,8 @@ status check_lock(const std::string& name, const file_head& mine, const file_hea
     if (found.magic != file_magic || found.check != check_of(found))
         return refusal(
             name, errc::corrupt,
-            "this is no lock of a folder for swapped-out objects, or it is damaged; where the "
-            "folder is this pool's, remove it");
+            "this is not the lock of a folder for swapped-out objects, or it is damaged: if the "
+            "folder is this pool's, remove this file");
     if (!std::ranges::equal(found.pool, mine.pool))
         return refusal(
             name, errc::exists,
@@ -204,12 +204,13 @@ bool numbers_of(std::string_view name, std::uint64_t& salt, std::uint64_t& numbe
 result<swap_folder> swap_folder::open(const pool_file& of, std::string path,
                                       const swap_options& how, std::uint64_t opened_by) {
     if (path.empty() || path.find('\0') != path.npos)
-        return refusal(of.path(), errc::bad_argument, "swap_to: a folder has a name");
+        return refusal(of.path(), errc::bad_argument,
+                       "swap_to: expected the name of a folder, found an empty one");
     if (how.packing != nullptr) {
         const std::size_t length = std::strlen(how.packing->name());
         if (length == 0 || length >= packing_bytes)
             return refusal(of.path(), errc::bad_argument,
-                           "swap_options::packing: a name of 1 to 15 bytes");
+                           "swap_options::packing: expected a name of 1 to 15 bytes");
     }
     std::error_code nowhere;
     path = std::filesystem::absolute(path, nowhere).string(); // the process may go elsewhere
@@ -297,7 +298,9 @@ status swap_folder::write(const object_head& of, std::uint64_t number,
     if (file && lock_.descriptor() >= 0) file->take_owner_or_say(lock_.descriptor());
     const status written = file ? write_new(*file, h, copy, packing_) : file.error();
     if (written.code() == errc::not_found) // as in read()
-        return refusal(name, errc::io_error, "the folder for swapped-out objects is not there");
+        return refusal(
+            name, errc::io_error,
+            "the folder for swapped-out objects is not there: put it back under this name");
     if (written.ok()) made_here->keep();
     return written;
 }
@@ -318,7 +321,7 @@ status swap_folder::read(const object_head& swapped, std::byte* copy) const {
     if (status s = file->read_at(0, &h, sizeof h); !s.ok()) return s;
     const std::uint64_t copy_bytes = layout_of(swapped).copy_bytes;
     if (h.magic != file_magic || h.check != check_of(h) || h.packing[packing_bytes - 1] != 0)
-        return wrong("this is no file of a swapped-out object, or its head is damaged");
+        return wrong("this is not the file of a swapped-out object, or its head is damaged");
     if (!std::ranges::equal(h.pool, pool_) || h.salt != swapped.salt || h.number != swapped.file ||
         h.copy_bytes != copy_bytes)
         return wrong(fmt::format("expected state {:#x} of object \"{}\", {} bytes; found state "
@@ -338,12 +341,14 @@ status swap_folder::read(const object_head& swapped, std::byte* copy) const {
         from += sizeof stored;
         if (stored == 0 || stored > bytes || (stored < bytes && !packed) || *size < from ||
             *size - from < stored)
-            return wrong(fmt::format("a piece of {} bytes at offset {:#x} says it is stored in {}",
-                                     bytes, from - sizeof stored, stored));
+            return wrong(fmt::format(
+                "the piece of {} bytes at offset {:#x} is damaged: it says that it is stored in {}",
+                bytes, from - sizeof stored, stored));
         void* const to = stored == bytes ? copy + at : stored_piece.get();
         if (status s = file->read_at(from, to, stored); !s.ok()) return s;
         if (stored < bytes && !packing_->unpack(copy + at, bytes, to, stored))
-            return wrong(fmt::format("what is stored at offset {:#x} cannot be unpacked", from));
+            return wrong(
+                fmt::format("the piece at offset {:#x} is damaged: it cannot be unpacked", from));
         from += stored;
     }
     if (copy_check(swapped, copy, copy_bytes) != swapped.copy_checks[0]) // upholds (2)

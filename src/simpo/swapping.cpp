@@ -83,7 +83,10 @@ result<block> objects::reserve(std::uint64_t bytes, room_for whom,
         0) // and no other object has to go for it
         return refusal(
             pool_->file->path(), errc::pool_full,
-            fmt::format("an object's block of {} bytes is larger than the pool may become", bytes));
+            fmt::format(
+                "an object needs a block of {} bytes, and the pool may not grow to that size: "
+                "it takes a pool with a larger open_options::max_bytes",
+                bytes));
     const auto until = std::chrono::steady_clock::now() + patience;
     for (;;) {
         bool in_use = false;
@@ -94,7 +97,8 @@ result<block> objects::reserve(std::uint64_t bytes, room_for whom,
         if (!b) return b;
         if (!in_use || std::chrono::steady_clock::now() > until)
             return pool_->blocks.full(fmt::format("an object's block of {} bytes", bytes),
-                                      in_use ? "; all other objects are in use" : "");
+                                      in_use ? "; other objects could make room, but are in use"
+                                             : "");
         ::sched_yield();
     }
 }
@@ -128,7 +132,7 @@ status objects::write_and_leave(detail::core& which, room_for whom) {
     if (b.offset == 0) {
         if (left.file != was.file) remove_file(left);
         return pool_->blocks.full(
-            fmt::format("the {} bytes that are left of object \"{}\" when it is swapped out",
+            fmt::format("{} bytes for what stays of object \"{}\" when it is swapped out",
                         sizeof left, was.name));
     }
     const block old = block_of(which);
@@ -177,7 +181,8 @@ result<const swap_folder*> objects::folder() {
     const std::scoped_lock held{lock_};
     if (swap_) return &*swap_;
     return refusal(pool_->file->path(), errc::bad_argument,
-                   "persistent objects are swapped out: hf::simpo::swap_to says to where");
+                   "objects of this pool are swapped out, and no folder has been given: call "
+                   "hf::simpo::swap_to with the folder that has their files");
 }
 
 /// Requires: no word names an object with this file, and that is fenced.
@@ -191,8 +196,10 @@ status objects::swap_to(std::string folder, const swap_options& how) {
     if (status here = pool_->usable(); !here.ok()) return here;
     const std::scoped_lock held{lock_};
     if (swap_)
-        return refusal(pool_->file->path(), errc::exists,
-                       "swap_to: the pool has a folder, until it is closed");
+        return refusal(
+            pool_->file->path(), errc::exists,
+            "swap_to: the pool has a folder for swapped-out objects already: close the pool "
+            "before you give it another one");
     while (opened_by_ == 0)
         if (::getrandom(&opened_by_, sizeof opened_by_, 0) < 0 && errno != EINTR)
             return refusal(pool_->file->path(), errc::io_error,
@@ -217,10 +224,17 @@ status objects::swap_out(std::string_view name) {
     const auto it = place_of(name);
     if (it == all_.end()) return no_object(name);
     const std::string& path = pool_->file->path();
-    if (!swap_) return refusal(path, errc::bad_argument, "swap_out: swap_to comes before");
+    if (!swap_)
+        return refusal(path, errc::bad_argument,
+                       "swap_out: no folder has been given: call hf::simpo::swap_to first");
     if ((*it)->swapped()) return {};
     if (!(*it)->close())
-        return refusal(path, errc::in_use, fmt::format("object \"{}\" is being used", name));
+        return refusal(
+            path, errc::in_use,
+            fmt::format(
+                "object \"{}\" is in use by another thread, and cannot be swapped out now: try "
+                "again",
+                name));
     return put_away(**it, room_for::made);
 }
 
