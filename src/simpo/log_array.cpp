@@ -179,7 +179,7 @@ bool log_array::read(const std::byte* lines_at, const object_head& head, positio
     const auto take = [&](std::uint64_t line, const trace::event& how) {
         const std::uint64_t place = (at + line) & (head.log_lines - 1);
         const std::byte* const from = lines_at + place * line_bytes;
-        if (at >= logged) trace::announce(how, from, line_bytes);
+        trace::announce(how, from, line_bytes); // also below 'logged', where no failure tears
         std::memcpy(reinterpret_cast<std::byte*>(&out) + line * line_bytes, from, line_bytes);
         // Judges the copy: a writer may store to the original meanwhile (view.hpp).
         std::atomic_thread_fence(std::memory_order_acquire);

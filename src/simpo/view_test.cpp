@@ -5,6 +5,7 @@
 // order, over a channel; a reader held up at each step while the writer goes round its log, ends
 // the object or makes another one; words of the pool replaced under a reader that has it open.
 // test/attacks/kill/views_main.cpp has the writer that nobody holds up.
+#include <pool/believed.hpp>
 #include <pool/header.hpp>
 #include <pool/other_process.hpp>
 #include <simpo/functions.hpp>
@@ -25,6 +26,7 @@
 #include <cstring>
 #include <fcntl.h>
 #include <fstream>
+#include <functional>
 #include <iterator>
 #include <random>
 #include <string>
@@ -556,6 +558,10 @@ protected:
                 more.defer<&tally::add>(n);
                 (void)more.call<&tally::add_and_get>(n);
             }
+            auto wide = *object<tally>::create(
+                in_.pool(), "wide", object_options{.log_bytes = 4_KiB, .callers = 2, .results = 2});
+            wide.defer<&tally::add_all>(std::array<u64, 50>{5}); // 7 lines, and the group's end
+            wide.sync();
             ::kill(::getpid(), SIGKILL);
         }
         ASSERT_EQ(::waitpid(child, nullptr, 0), child);
@@ -677,6 +683,25 @@ TEST_F(SimpoViewForged, ARecordThatIsGoneIsDamage) {
         put(at, was);
     }
     EXPECT_EQ((*view<tally>::open(in_.pool(), "more"))->count(), 6U);
+}
+
+/// Records without checks: a checkpoint has made room for another one while the first was read.
+TEST_F(SimpoViewForged, ARecordThatIsWrittenAgainWhileItIsReadIsNotShown) {
+    const u64 head = word(super_ + sizeof(superblock) + 3 * word_bytes);
+    const u64 torn = head + layout.log_offset + line_bytes;
+    const u64 index = index_of(word(head + offsetof(object_head, salt)), 8, 0); // an empty copy
+    EXPECT_EQ((*view<tally>::open(in_.pool(), "wide"))->count(), 50U);
+    static std::function<void()> write;
+    write = [&] {
+        put(torn, u64{77});
+        put(head + offsetof(object_head, resilient), index);
+    };
+    const trace::listening writer([](const trace::event& what, const void*, std::size_t) {
+        if (what == believed::checked_on) write(); // the first line has been read
+    });
+    const auto seen = view<tally>::open(in_.pool(), "wide");
+    ASSERT_TRUE(seen) << seen.error().what();
+    EXPECT_EQ((*seen)->count(), 0U);
 }
 
 /// Recovery refuses such a log. A view showed the part before the damage, as if that were all.

@@ -147,7 +147,24 @@ TEST_F(Objects, ADamagedCopyThatCountsIsFoundAndTheOtherOneIsNothing) {
     EXPECT_NE(opens(damaged).what().find("its copy's checksum"), std::string::npos);
 }
 
+/// In a medium that keeps order it is known how many records count.
+TEST_F(Objects, ARecordThatIsMissingAmongThoseThatCountIsDamaged) {
+    const bytes file = left(4);
+    const std::uint64_t one = first_of(file);
+    const auto head = load<simpo::object_head>(file, one);
+    const std::uint64_t log = one + layout_of(head).log_offset;
+    for (unsigned record = 0; record < 12; ++record) {
+        bytes damaged = file;
+        const std::uint64_t place = (simpo::position_of(head.resilient) + record) % head.log_lines;
+        damaged[log + place * line_bytes + offsetof(simpo::record_head, position)] ^= std::byte{1};
+        const auto report = examine(damaged, depth::structure);
+        EXPECT_EQ(report.outcome, verdict::damaged) << record << lines_of(report);
+        EXPECT_EQ(report.objects[0].groups, record / 3);
+    }
+}
+
 TEST_F(Objects, ARecordBehindWhichTwoGroupsWereCommittedIsDamaged) {
+    options.mode = mode::pmem;  // records have checks
     const bytes file = left(4); // twelve records of a line each
     const std::uint64_t one = first_of(file);
     const auto head = load<simpo::object_head>(file, one);
