@@ -226,6 +226,7 @@ bool store::impl::append_whole(std::span<const swing> swings) noexcept {
             for (const shadow* made : c.made)
                 lines += made->made_bytes_ / line_bytes + 2 * made->fresh_.size();
     if (lines > covers_held * log.cover_lines()) return false;
+    log.order(); // first what this thread has flushed: marks of sections (before_fence)
     log.hold(lines);
     lines = swings.size();
     for (const swing& s : swings) {

@@ -336,6 +336,23 @@ TEST_F(ModConcurrency, WhatAGroupWithinThatOfAnotherPoolDidIsOnTheDiskWhenItEnds
     EXPECT_EQ(*map.get(1), 10U);
 }
 
+/// An update is a fence for what its thread has flushed before it, such as the mark of a section.
+TEST_F(ModConcurrency, WhatAThreadHasFlushedIsOnTheDiskWithItsNextUpdate) {
+    for (const bool in_place : {false, true}) {
+        in.make_new(mode::power);
+        auto vector = in.get<mod::vector<std::uint64_t>>({"vector"});
+        ASSERT_TRUE(vector.append_range(std::vector<std::uint64_t>(10)).ok());
+        auto* const word = in.pool().root<std::uint64_t>();
+        ASSERT_NE(word, nullptr);
+        *word = 7;
+        in.pool().internals().file->medium().flush(word, sizeof *word);
+        ASSERT_TRUE(in_place ? vector.set(3, 1).ok() : vector.push_back(1).ok());
+        in.keep_disk();
+        in.open_kept();
+        EXPECT_EQ(*in.pool().root<std::uint64_t>(), 7U) << in_place;
+    }
+}
+
 /// durable_together: what it has read of another thread's work is durable when its group ends.
 TEST_F(ModConcurrency, WhatAGroupHasReadIsOnTheDiskWhenItEnds) {
     in.make_new(mode::power);

@@ -167,6 +167,8 @@ bool store::impl::store_whole(root::volatile_part& owner,
                               exchange_record* with) noexcept {
     line_log& log = medium().lines();
     if (log.runs_here()) return false;
+    before_fence(owner);
+    log.order();
     log.hold(stores.size());
     const bool decided = decide(owner, stores, bytes, with);
     if (decided) {
@@ -197,11 +199,15 @@ bool store::impl::overwrite(root::volatile_part& to, std::byte* at, const void* 
         return store_whole(owner, {{at, element_at(next, bytes)}}, bytes, nullptr);
     __builtin_prefetch(at, 1); // comes while the fence waits
     before_fence(owner);
-    const others around = before_reclaim(&owner);
     const bool durable = to.face->when_durable() != durability::by_next_section;
-    if (durable) pm.order(); // what this thread committed before is durable
-    else pm.fence();
-    if (after_fence(&owner, around) != ~std::uint64_t{0}) return false; // (3)
+    if (pm.keeps_order()) {
+        pm.order();
+    } else {
+        const others around = before_reclaim(&owner);
+        if (durable) pm.order(); // what this thread committed before is durable
+        else pm.fence();
+        if (after_fence(&owner, around) != ~std::uint64_t{0}) return false; // (3)
+    }
     if (!decide(owner, {{at, element_at(next, bytes)}}, bytes, nullptr)) return false;
     owner.in_place.store(pm);
     owner.note_unfenced(at, nullptr);
