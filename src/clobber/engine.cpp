@@ -16,6 +16,7 @@
 #include <log/restore.hpp>
 #include <open/registry.hpp>
 #include <persist/float_environment.hpp>
+#include <pool/file_checks.hpp>
 #include <section/recovery.hpp>
 #include <section/roll_back.hpp>
 #include <section/thread.hpp>
@@ -89,9 +90,25 @@ status check_place(const pool_file& file, const hf_txfunc& function,
     return {};
 }
 
+/// Whether a section that runs again can append to that log: its own is plain words where order is
+/// kept, and no others. It is rolled back elsewhere.
+bool can_go_on(const pool_file& file, const pending_section& section) noexcept {
+    return section.in_words == file.medium().keeps_order();
+}
+
 status clobber_engine::check(const pool::impl& pool, const pending_section& section) const {
     if (pool.recovery == recovery_policy::roll_back) return can_roll_back(pool, section);
     const pool_file& file = *pool.file;
+    if (!can_go_on(file, section))
+        return can_roll_back(pool, section).ok()
+                   ? status{}
+                   : refusal(file.path(), errc::mode_unavailable,
+                             fmt::format("lane {}: its section can be completed in the mode that "
+                                         "the pool was left in alone, expected {}, and not be "
+                                         "rolled back for certain: open it in that mode once{}",
+                                         section.lane,
+                                         section.in_words ? "process" : "pmem or power",
+                                         ways_out(file)));
     const begin_payload& begin = section.begin;
     const hf_txfunc* function = registry::find_txfunc(begin.function_id, begin.function_version);
     if (function == nullptr)
@@ -139,7 +156,7 @@ struct run final : section_recovery::work {
 
 void clobber_engine::recover(pool::impl& pool, pending_section& pending,
                              section_recovery& state) const {
-    if (pool.recovery == recovery_policy::roll_back) {
+    if (pool.recovery == recovery_policy::roll_back || !can_go_on(*pool.file, pending)) {
         HF_ASSERT_SLOW(can_roll_back(pool, pending).ok());
         roll_back(pool, pending);
         ++state.count[recovery_verb::roll_back];

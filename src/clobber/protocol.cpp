@@ -10,6 +10,7 @@
 #include <holdfast/abi/relocate_abi.h>
 
 #include <algorithm>
+#include <cstring>
 #include <optional>
 
 namespace hf::clobber {
@@ -17,8 +18,112 @@ namespace hf::clobber {
 // A program with sections links their engine (open/program_engines.cpp).
 [[gnu::used]] static constexpr engine_ptr (*linked)() noexcept = &engine;
 
+using in_order = clobber_protocol<ordered_medium>;
+using fenced = clobber_protocol<fenced_medium>;
+
+// Ordered (5).
+
+template <> inline void in_order::start_log(const hf_txfunc& function, const void* args) {
+    keeping_ = how_.keep_overwritten;
+    const std::uint16_t floats = persist::float_environment::current().bits();
+    in_.put_arguments(function, args,
+                      log_.add_begin(function.version, floats, function.args_bytes));
+}
+
+template <> void in_order::begin(const hf_txfunc& function, const void* args) {
+    section::check_arguments(function, function.args_bytes);
+    word_protocol::begin(function, args);
+    start_log(function, args);
+    for (const staged_block& b : in_.prepared().staged()) log_block(record_kind::staged, b);
+}
+
+namespace {
+
+/// Whether all pool pointers among the arguments lead into the pool; another may be an error.
+bool lead_into(const pool::impl& pool, const hf_txfunc& function, const void* args) noexcept {
+    for (std::uint64_t i = 0; i < function.args_count; ++i) {
+        if (function.args[i].kind != HF_ARG_POOL_POINTER) continue;
+        const void* pointer = nullptr;
+        std::memcpy(&pointer, static_cast<const std::byte*>(args) + function.args[i].offset_bytes,
+                    sizeof pointer);
+        if (pointer != nullptr && !pool.contains(pointer)) return false;
+    }
+    return true;
+}
+
+} // namespace
+
 template <class Medium>
-void clobber_protocol<Medium>::begin(const hf_txfunc& function, const void* args) {
+inline bool clobber_protocol<Medium>::begin_again(const hf_txfunc& function,
+                                                  const void* args) noexcept
+    requires(Medium::keeps_order())
+{
+    auto* const self = static_cast<clobber_protocol*>(word_protocol::offered(row));
+    if (self == nullptr || !self->in_.prepared().staged().empty() ||
+        function.args_bytes > args_bytes_max || !lead_into(self->in_.pool(), function, args))
+        return false;
+    static_cast<word_protocol*>(self)->begin_again(function);
+    self->in_.forget_stored();
+    self->start_log(function, args);
+    return true;
+}
+
+template <> void in_order::commit() { word_protocol::commit(); }
+template <> void in_order::complete() { word_protocol::commit(); }
+
+template <>
+inline void in_order::go_on(const hf_txfunc& function, const pending_section& from) {
+    log_.go_on(*in_.pool().file, from.lane, from.end);
+    log_.hide();
+    ++serial_;
+    in_.go_on(*this, function, from);
+}
+
+template <> inline void in_order::end_discarded() { end(); }
+
+/// Stores whose entries are in line are not noted.
+template <> inline bool in_order::has_stored() const {
+    return in_.stored() || log_.has_old_bytes();
+}
+
+template <> inline std::uint64_t in_order::serial() const noexcept { return serial_; }
+template <>
+inline bool in_order::already_logged(std::uint64_t offset, std::uint64_t bytes) const noexcept {
+    return logged_.seen(serial_, offset, bytes);
+}
+
+template <>
+inline void in_order::log_overwritten(const void* address, std::uint64_t offset,
+                                      std::uint64_t bytes) {
+    const std::uint64_t entry = word_log::entry_bytes(bytes);
+    add([&] {
+        keeping_ = log_.fits(entry) || extend_if_room(entry, purpose::data);
+        if (keeping_) log_.add_overwritten(offset, address, bytes);
+    });
+    if (!keeping_) log_block(record_kind::unkept, {offset, bytes});
+}
+
+template <> inline void in_order::log_preserved(const void* bytes, std::uint64_t count) {
+    add([&] {
+        make_room(word_log::long_entry_bytes(count));
+        log_.add_preserved(bytes, count);
+    });
+}
+
+template <> void in_order::note(const void* address, std::uint64_t bytes) {
+    HF_ASSERT_SLOW(in_.running());
+    const std::uint64_t offset = in_.checked_offset(address, bytes);
+    if (offset == section::outside || bytes == 0) return;
+    if (!in_.fresh(offset)) {
+        if (keeping_) keep_overwritten(address, offset, bytes); // upholds (2)
+        else if (log_.is_empty()) log_.count();                 // upholds (5)
+    }
+    in_.will_store(address, bytes);
+}
+
+// Fenced.
+
+template <> void fenced::begin(const hf_txfunc& function, const void* args) {
     in_.begin(*this, function);
     keeping_ = how_.keep_overwritten;
     in_.start_log({.payload = args,
@@ -28,9 +133,7 @@ void clobber_protocol<Medium>::begin(const hf_txfunc& function, const void* args
                    .sums = true});
 }
 
-template <> void clobber_protocol<ordered_medium>::commit() { in_.commit(); }
-
-template <> void clobber_protocol<fenced_medium>::commit() {
+template <> void fenced::commit() {
     HF_ASSERT_SLOW(in_.running());
     commit_marks& marks = in_.marks();
     ++persist::thread_counters().sections;
@@ -53,6 +156,53 @@ template <> void clobber_protocol<fenced_medium>::commit() {
     in_.end();
 }
 
+template <> void fenced::complete() { in_.commit(); }
+
+template <> inline void fenced::go_on(const hf_txfunc& function, const pending_section& from) {
+    in_.take_up(*this, function, from);
+}
+
+template <> inline bool fenced::has_stored() const { return in_.stored(); }
+
+template <> inline void fenced::end_discarded() {
+    in_.settle_blocks();
+    store_mark(in_.medium(), &in_.marks().header(), in_.epoch());
+    in_.fence();
+    in_.marks().release_freed();
+}
+
+template <> inline std::uint64_t fenced::serial() const noexcept { return in_.epoch(); }
+template <>
+inline bool fenced::already_logged(std::uint64_t offset, std::uint64_t bytes) const noexcept {
+    return in_.logged().seen(in_.epoch(), offset, bytes);
+}
+
+template <>
+inline void fenced::log_overwritten(const void* address, std::uint64_t offset,
+                                    std::uint64_t bytes) {
+    if (in_.log().fits_kept(bytes))
+        return in_.log().keep(offset, bytes, address); // nothing waits for it
+    if (in_.extend_if_room(bytes, purpose::data)) {
+        in_.log().keep(offset, bytes, address);
+        in_.note_unfenced(); // the segment's record: what is kept in it is not found without
+    } else {
+        in_.append(record_kind::unkept, offset, bytes);
+        keeping_ = false;
+    }
+}
+
+template <> inline void fenced::log_preserved(const void* bytes, std::uint64_t count) {
+    in_.append(record_kind::preserve, 0, count, bytes);
+}
+
+template <> void fenced::note(const void* address, std::uint64_t bytes) {
+    in_.note_store(address, bytes, [&](std::uint64_t offset) {
+        if (keeping_) keep_overwritten(address, offset, bytes); // upholds (2)
+    });
+}
+
+// Either.
+
 template <class Medium>
 void clobber_protocol<Medium>::take_up(const pending_section& from, re_execution& first) {
     HF_ASSERT(first_ == nullptr);
@@ -65,7 +215,7 @@ void clobber_protocol<Medium>::take_up(const pending_section& from, re_execution
                std::ranges::none_of(from.records, [](const record_view& r) {
                    return r.kind == record_kind::unkept;
                });
-    in_.take_up(*this, *function, from);
+    go_on(*function, from);
 }
 
 template <class Medium>
@@ -77,10 +227,7 @@ void clobber_protocol<Medium>::discard(std::span<const block> untaken) {
     in_.prepared().forget_filled();
     in_.blocks().take_back();
     in_.blocks().give_up_staged(untaken);
-    in_.settle_blocks();
-    store_mark(in_.medium(), &in_.marks().header(), in_.epoch());
-    in_.fence();
-    in_.marks().release_freed();
+    end_discarded();
     HF_ASSERT_SLOW(in_.idle());
 }
 
@@ -93,47 +240,32 @@ void clobber_protocol<Medium>::forsake() {
 }
 
 template <class Medium>
-void clobber_protocol<Medium>::note(const void* address, std::uint64_t bytes) {
-    in_.note_store(address, bytes, [&](std::uint64_t offset) {
-        if (keeping_) keep_overwritten(address, offset, bytes); // upholds (2)
-    });
-}
-
-template <class Medium>
 void clobber_protocol<Medium>::keep_overwritten(const void* address, std::uint64_t offset,
                                                 std::uint64_t bytes) {
     if (already_kept(offset, bytes)) return;
     in_.check_end(offset, bytes);
-    if (in_.log().fits_kept(bytes))
-        return in_.log().keep(offset, bytes, address); // nothing waits for it
-    if (in_.extend_if_room(bytes, purpose::data)) {
-        in_.log().keep(offset, bytes, address);
-        in_.note_unfenced(); // the segment's record: what is kept in it is not found without
-    } else {
-        in_.append(record_kind::unkept, offset, bytes);
-        keeping_ = false;
-    }
+    log_overwritten(address, offset, bytes);
 }
 
 template <class Medium>
 bool clobber_protocol<Medium>::already_kept(std::uint64_t offset, std::uint64_t bytes) {
     if (first_ != nullptr && first_->kept(offset, bytes)) [[unlikely]]
         return true;
-    if (in_.logged().seen(in_.epoch(), offset, bytes)) return true;
+    if (already_logged(offset, bytes)) return true;
     if (bytes > logged_words::bytes_max)
-        return overwritten_long_.seen_or_add(in_.epoch(), offset, bytes);
-    return overwritten_.seen_or_add(in_.epoch(), offset, bytes);
+        return overwritten_long_.seen_or_add(serial(), offset, bytes);
+    return overwritten_.seen_or_add(serial(), offset, bytes);
 }
 
 template <class Medium>
 void* clobber_protocol<Medium>::alloc(std::uint64_t bytes) {
     if (first_ == nullptr) [[likely]]
-        return protocol_in<Medium>::alloc(bytes);
+        return logging<Medium>::alloc(bytes);
     first_->entered();
     const heap& blocks = in_.pool().blocks.durable();
     const std::optional<block> again =
         first_->next_block(blocks.rounded(std::max<std::uint64_t>(bytes, 1)));
-    if (!again) return protocol_in<Medium>::alloc(bytes);
+    if (!again) return logging<Medium>::alloc(bytes);
     if (again->offset == 0) return nullptr;
     HF_ASSERT_SLOW(blocks.well_formed(*again)); // its record is checked
     return in_.take(*again);
@@ -141,7 +273,7 @@ void* clobber_protocol<Medium>::alloc(std::uint64_t bytes) {
 
 template <class Medium>
 void clobber_protocol<Medium>::free(block b) {
-    if (first_ == nullptr || !first_->freed(b.offset)) protocol_in<Medium>::free(b);
+    if (first_ == nullptr || !first_->freed(b.offset)) logging<Medium>::free(b);
 }
 
 template <class Medium>
@@ -150,10 +282,10 @@ const void* clobber_protocol<Medium>::preserve(const void* volatile_bytes, std::
     if (in_.pool().file->relocated())
         hf_relocated_raw_load(volatile_bytes, bytes, in_.function()->where);
     if (first_ != nullptr) return first_->next_preserved(bytes);
-    if (in_.stored()) // upholds (4)
+    if (has_stored()) // upholds (4)
         fatal("%s (%s) calls vlog_preserve after a store to PM: preserve first, store afterwards",
               readable_name(in_.function()->name), in_.function()->where);
-    in_.append(record_kind::preserve, 0, bytes, volatile_bytes);
+    log_preserved(volatile_bytes, bytes);
     // The section may change the original (a local, bytes of the pool). Its first run reads the
     // recorded copy, as a re-execution will.
     return in_.keep(volatile_bytes, bytes);
@@ -184,16 +316,29 @@ template class clobber_protocol<fenced_medium>;
 
 } // namespace hf::clobber
 
-extern "C" {
-
-int hf_clobber_begin(const hf_txfunc* function, const void* packed_args) noexcept {
+/// Apart, so that what is nearly always enough saves no registers.
+[[gnu::noinline]] static int begin_otherwise(const hf_txfunc& function,
+                                             const void* packed_args) noexcept {
     return hf::without_exceptions("hf_clobber_begin", [&] {
-        return int{hf::begin_section<hf::clobber::clobber_protocol>(*function, packed_args)};
+        return int{hf::begin_section<hf::clobber::clobber_protocol>(function, packed_args)};
     });
 }
 
-void hf_clobber_commit(void) noexcept {
+/// Apart for the same reason.
+[[gnu::noinline]] static void commit_otherwise() noexcept {
     hf::commit_section<hf::clobber::clobber_protocol>("hf_clobber_commit");
+}
+
+extern "C" {
+
+int hf_clobber_begin(const hf_txfunc* function, const void* packed_args) noexcept {
+    if (hf::clobber::in_order::begin_again(*function, packed_args)) [[likely]]
+        return 1;
+    return begin_otherwise(*function, packed_args);
+}
+
+void hf_clobber_commit(void) noexcept {
+    if (!hf::word_protocol::commit_again()) commit_otherwise();
 }
 
 void hf_clobber_log(const void* address, std::uint64_t bytes) noexcept {

@@ -12,13 +12,18 @@
 //     leaves the mark out if no other thread would depend on it (section/commit_marks.hpp, 2).
 // (4) What a section reads from volatile memory is in the log before its first store
 //     (hf::vlog_preserve).
+// (5) Where order is kept the log is plain words (section/word_protocol.hpp), with the function and
+//     its arguments in front, and nothing is durable by a fence. A section is pending from its
+//     first entry on, or its first store in place; one that only reads leaves nothing.
 #pragma once
 
 #include <clobber/engine.hpp>
 #include <log/logged_words.hpp>
 #include <section/section_in.hpp>
+#include <section/word_protocol.hpp>
 
 #include <span>
+#include <type_traits>
 
 namespace hf::clobber {
 
@@ -43,17 +48,23 @@ protected:
 };
 
 template <class Medium>
-class clobber_protocol final : public protocol_in<Medium>, public taken_up {
+using logging = std::conditional_t<Medium::keeps_order(), word_protocol, protocol_in<Medium>>;
+
+template <class Medium>
+class clobber_protocol final : public logging<Medium>, public taken_up {
 public:
     static constexpr const engine_row& row = engine_rows::clobber;
     explicit clobber_protocol(section_in<Medium>& in) noexcept
-        : protocol_in<Medium>(in, row), how_(options_of(in.pool())) {}
+        : logging<Medium>(in, row), how_(options_of(in.pool())) {}
 
     void begin(const hf_txfunc& function, const void* args);
+    /// The same where the thread's next section can begin like its last one. False: it cannot.
+    static bool begin_again(const hf_txfunc& function, const void* args) noexcept
+        requires(Medium::keeps_order());
     void commit();
 
     void take_up(const pending_section& from, re_execution& first) override;
-    void complete() override { in_.commit(); }
+    void complete() override;
     void discard(std::span<const block> untaken) override;
     void forsake() override;
 
@@ -67,7 +78,17 @@ public:
     bool logged(std::uint64_t offset, std::uint64_t bytes) const noexcept override;
 
 private:
-    using protocol_in<Medium>::in_;
+    using logging<Medium>::in_;
+
+    // These differ:
+    void start_log(const hf_txfunc& function, const void* args);
+    void go_on(const hf_txfunc& function, const pending_section& from);
+    void end_discarded();
+    bool has_stored() const;
+    void log_preserved(const void* bytes, std::uint64_t count);
+    void log_overwritten(const void* address, std::uint64_t offset, std::uint64_t bytes);
+    bool already_logged(std::uint64_t offset, std::uint64_t bytes) const noexcept;
+    std::uint64_t serial() const noexcept;
 
     void keep_overwritten(const void* address, std::uint64_t offset, std::uint64_t bytes);
     bool already_kept(std::uint64_t offset, std::uint64_t bytes);
@@ -78,10 +99,5 @@ private:
     kept_ranges overwritten_long_;
     re_execution* first_ = nullptr; // the first run's log, for a section that runs again
 };
-
-template <> void clobber_protocol<ordered_medium>::commit();
-template <> void clobber_protocol<fenced_medium>::commit();
-extern template class clobber_protocol<ordered_medium>;
-extern template class clobber_protocol<fenced_medium>;
 
 } // namespace hf::clobber

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Goal: damage to the log of a pending section is refused, not taken for the log's end, where the
-// log cannot have been torn: in process mode.
-// Method: a process dies in a section whose log goes on in the heap; its pool is opened again with
-// one place of its lane or its log changed. Each time it is refused, or recovered as it should be.
+// log cannot have been torn: in process mode, of a log whose records have checks.
+// Method: a process dies in the commit of a section whose log goes on in the heap; its pool is
+// opened again with one place of its lane or its log changed. Each time it is refused, or recovered
+// as it should be.
 #include <log/lane.hpp>
 #include <open/pool_impl.hpp>
+#include <trace/trace.hpp>
 
 #include <holdfast/abi/holdfast_abi.h>
 #include <holdfast/clobber.hpp>
+#include <holdfast/redo.hpp>
 #include <holdfast/txfunc.hpp>
 
 #include <gtest/gtest.h>
@@ -26,29 +29,24 @@ namespace {
 
 using namespace hf;
 
-constexpr std::uint64_t words = 200; // a record each: more than a half of the lane has room for
+constexpr std::uint64_t words = 400; // more than a half of the lane has room for
 struct numbers {
     std::uint64_t at[words];
 };
 
-std::uint64_t die_after = ~std::uint64_t{0};
+const numbers* die_at = nullptr; // its first store in place
 
-void change(const void* packed) {
-    numbers* n = *static_cast<numbers* const*>(packed);
-    for (std::uint64_t i = 0; i < words; ++i) {
-        if (i == die_after) ::kill(::getpid(), SIGKILL);
-        volatile std::uint64_t& at = n->at[i];
-        hf_clobber_log(&n->at[i], 8);
-        at = at * 3 + i;
-    }
+void die_in_commit(const trace::event& what, const void* at, std::size_t) {
+    if (what == trace::store && at >= die_at && at < die_at + 1) ::kill(::getpid(), SIGKILL);
 }
 const hf_arg schema[] = {{0, 8, HF_ARG_POOL_POINTER}};
-const hf_txfunc change_desc{HF_ABI_VERSION, 8, 1005, 1, "change", "here", schema, 1, change};
+const hf_txfunc change_desc{HF_ABI_VERSION, 8, 1005, 1, "change", "here", schema, 1, nullptr};
 
 void run(numbers* n) {
-    hf_clobber_begin(&change_desc, &n);
-    change(&n);
-    hf_clobber_commit();
+    hf_redo_begin(&change_desc, &n);
+    for (std::uint64_t i = 0; i < words; ++i)
+        *static_cast<std::uint64_t*>(hf_redo_write(&n->at[i], 8)) = n->at[i] * 3 + i;
+    hf_redo_commit();
 }
 
 /// One place changed: a bit, a byte, a word, or a few words that read as zeros or as what stood
@@ -78,14 +76,15 @@ protected:
         options_.layout = "damaged_lane_test/1";
         options_.create_bytes = options_.max_bytes = 128_KiB;
         options_.max_threads = 1;
-        options_.engines = {clobber::engine()};
+        options_.engines = {redo::engine()};
         options_.expert.seal = false;
         const pid_t child = ::fork();
         if (child == 0) {
             auto p = pool::open(path_, options_);
             run(p->root<numbers>());
             run(p->root<numbers>());
-            die_after = 170;
+            die_at = p->root<numbers>();
+            const trace::listening kills(die_in_commit);
             run(p->root<numbers>());
         }
         int how = 0;
@@ -148,7 +147,7 @@ TEST_F(DamagedLane, IsRefusedOrRecoveredAsItShouldBe) {
     {
         auto p = pool::open(path_, options_);
         ASSERT_TRUE(p) << p.error().what();
-        EXPECT_EQ(p->recovered().re_executed, 1U);
+        EXPECT_EQ(p->recovered().replayed, 1U);
         EXPECT_TRUE(as_it_should_be(*p));
     }
     std::mt19937_64 random(11);
@@ -172,7 +171,7 @@ void expect_ways_out(const status& refusal, std::initializer_list<const char*> p
         EXPECT_NE(refusal.what().find(part), std::string::npos) << refusal.what();
 }
 
-TEST_F(DamagedLane, IsGivenUpUnderSalvageOrRolledBackAndNeverReExecuted) {
+TEST_F(DamagedLane, IsGivenUpUnderSalvageOrDiscardedAndNeverReplayed) {
     dead_[places_.back()] = static_cast<char>(dead_[places_.back()] ^ 1); // in the last segment
     write(dead_);
     auto p = pool::open(path_, options_);
@@ -189,7 +188,7 @@ TEST_F(DamagedLane, IsGivenUpUnderSalvageOrRolledBackAndNeverReExecuted) {
     options_.recovery = recovery_policy::roll_back;
     p = pool::open(path_, options_);
     ASSERT_TRUE(p) << p.error().what();
-    EXPECT_EQ(p->recovered().rolled_back, 1U);
+    EXPECT_EQ(p->recovered().discarded, 1U);
 }
 
 class DamagedIdleLane : public ::testing::Test {
@@ -199,7 +198,7 @@ protected:
         options_.layout = "damaged_lane_test/2";
         options_.create_bytes = options_.max_bytes = 256_KiB;
         options_.max_threads = 2;
-        options_.engines = {clobber::engine()};
+        options_.engines = {clobber::engine(), redo::engine()};
         options_.expert.seal = false;
     }
     void TearDown() override { ::unlink(path_.c_str()); }
@@ -296,9 +295,9 @@ TEST_F(DamagedIdleLane, IsNoneThatAnOlderBuildHasUsedSince) {
             ASSERT_TRUE(p) << p.error().what();
             auto* number = p->root<std::uint64_t>();
             for (int i = 0; i <= run; ++i) {
-                hf_clobber_begin(&add_one_desc, &number);
-                add_one(&number);
-                hf_clobber_commit();
+                hf_redo_begin(&add_one_desc, &number);
+                *static_cast<std::uint64_t*>(hf_redo_write(number, 8)) = *number + 1;
+                hf_redo_commit();
             }
         }
         {
@@ -309,8 +308,8 @@ TEST_F(DamagedIdleLane, IsNoneThatAnOlderBuildHasUsedSince) {
         }
         auto p = pool::open(path_, options_);
         ASSERT_TRUE(p) << p.error().what();
-        EXPECT_EQ(p->recovered().re_executed, committed ? 0U : 1U);
-        EXPECT_EQ(*p->root<std::uint64_t>(), 4U);
+        EXPECT_EQ(p->recovered().rolled_back, committed ? 0U : 1U); // it cannot go on in that log
+        EXPECT_EQ(*p->root<std::uint64_t>(), committed ? 4U : 3U);
     }
 }
 

@@ -2,14 +2,14 @@
 //
 // The log of a section in a medium that keeps order: what stood where it has stored.  docs/format/log.md
 //
-//   log   = entry*            from word_log_room() on; it goes on in segments, blocks of the heap
+//   log   = [begin] entry*    from word_log_room() on; it goes on in segments, blocks of the heap
+//   begin = what:u64 bytes:u64 version:u64 arguments what a section runs again with; padded, as below
 //   entry = what:u64 word:u64                        old bytes, at most eight
-//         | what:u64 bytes:u64 payload               longer ones; padded to 16 bytes
+//         | what:u64 bytes:u64 payload               longer ones, or preserved; padded to 16 bytes
 //         | what:u64 bytes:u64                       a block
 //   what  = [kind:8][offset from pool start:56]
 //
-// Entries carry no checks, and there is neither a begin record nor a mark. All that recovery needs
-// is order:
+// Entries carry no checks, and there is no mark. All that recovery needs is order:
 // (1) 'logged' in the lane's header says where the log ends; 0: nothing is pending. It is stored
 //     behind the entry that it counts, and before what that entry is for.
 // (2) A process that was killed has made a prefix of its stores, in the order of its instructions:
@@ -32,8 +32,9 @@
 namespace hf {
 
 inline constexpr std::uint64_t word_entry_bytes = HF_WORD_ENTRY_BYTES;
-// Kinds of entries are those of records, and this with the number of bytes.
+// Kinds of entries are those of records, and these with the number of bytes.
 inline constexpr unsigned old_word_kind = HF_OLD_WORD_KIND;
+inline constexpr unsigned overwritten_word_kind = 0x90;
 
 /// Writes the log of the section that runs on this thread.
 class word_log {
@@ -54,19 +55,52 @@ public:
         return entry_bytes <= static_cast<std::uint64_t>(hf_words.limit - hf_words.next);
     }
     static std::uint64_t entry_bytes(std::uint64_t old_bytes) noexcept {
-        return old_bytes <= word_bytes ? word_entry_bytes
-                                       : word_entry_bytes + round_up(old_bytes, word_entry_bytes);
+        return old_bytes <= word_bytes ? word_entry_bytes : long_entry_bytes(old_bytes);
+    }
+    static std::uint64_t long_entry_bytes(std::uint64_t payload_bytes) noexcept {
+        return word_entry_bytes + round_up(payload_bytes, word_entry_bytes);
     }
     /// Logs the bytes that stand there now. Requires: fits(entry_bytes(bytes)), and at least one
     /// byte.
-    void add_old_bytes(std::uint64_t offset, const void* address, std::uint64_t bytes) noexcept;
-    /// Logs a block. Requires: fits(word_entry_bytes).
+    void add_old_bytes(std::uint64_t offset, const void* address, std::uint64_t bytes) noexcept {
+        add_bytes(record_kind::old_bytes, old_word_kind, offset, address, bytes);
+    }
+    void add_overwritten(std::uint64_t offset, const void* address, std::uint64_t bytes) noexcept {
+        add_bytes(record_kind::overwritten, overwritten_word_kind, offset, address, bytes);
+    }
+    /// Logs what a section reads. Requires: fits(long_entry_bytes(bytes)).
+    void add_preserved(const void* from, std::uint64_t bytes) noexcept {
+        add_long(record_kind::preserve, 0, from, bytes);
+    }
+    /// The log of a section that runs again begins: it is pending with the next entry, or by
+    /// count(). Returns the place for its arguments.
+    std::byte* add_begin(std::uint64_t version, std::uint16_t floats,
+                         std::uint64_t args_bytes) noexcept {
+        HF_ASSERT_SLOW(hf_words.next == first_ && args_bytes <= args_bytes_max);
+        char* const next = hf_words.next;
+        const std::uint64_t bytes = word_bytes + args_bytes; // with the version
+        store(next, what_of(record_kind::begin, floats));
+        store(next + word_bytes, bytes);
+        store(next + word_entry_bytes, version);
+        hf_words.next = next + long_entry_bytes(bytes);
+        persist::thread_counters().log_entries -= long_entry_bytes(bytes) / word_entry_bytes;
+        return reinterpret_cast<std::byte*>(next + word_entry_bytes + word_bytes);
+    }
+    /// Logs a block, or another entry without a payload. Requires: fits(word_entry_bytes).
     void add_block(record_kind kind, block b) noexcept {
         HF_ASSERT_SLOW(fits(word_entry_bytes));
         append(what_of(kind, b.offset), b.bytes, word_entry_bytes);
     }
+    /// All that was added counts.
+    void count() noexcept {
+        // Upholds (1).
+        lane_writer::store_in_order(reinterpret_cast<std::byte*>(hf_words.logged),
+                                    static_cast<std::uint64_t>(hf_words.next - hf_words.base));
+    }
     /// Goes on in that block.
     void continue_in(block b) noexcept;
+    /// Goes on where a log ends that was read.
+    void go_on(pool_file& file, std::uint32_t lane, const lane_position& end) noexcept;
     /// The section is over, and the log with it (3).
     void end() noexcept {
         end_again();
@@ -82,6 +116,13 @@ public:
         hf_words.next = hf_words.limit;
     }
 
+    /// Whether it has old bytes.
+    bool has_old_bytes() const {
+        bool any = false;
+        for_each_stored([&](std::uint64_t, std::uint64_t) { any = true; });
+        return any;
+    }
+
     // A log may have to go to a disk (persist/line_log.hpp, 4):
     /// Leaves the section so much of the lane's room, from here on.
     void limit_room(std::uint64_t bytes) noexcept {
@@ -89,6 +130,8 @@ public:
     }
     /// The lane's room is all the log's again. Requires: it has not gone on in a block.
     void widen() noexcept { hf_words.limit = limit_; }
+    /// The thread has left its section by a jump.
+    static void forget() noexcept { hf_words.next = hf_words.limit; }
     /// Entries in line find no room: every store calls, until show().
     void hide() noexcept { hidden_ = std::exchange(hf_words.next, hf_words.limit); }
     void show() noexcept { hf_words.next = hidden_; }
@@ -104,10 +147,12 @@ public:
             const std::uint64_t offset = what & ((std::uint64_t{1} << 56) - 1);
             at += word_entry_bytes;
             if (kind >= old_word_kind) {
-                visit(offset, kind - old_word_kind);
-            } else if (kind == static_cast<unsigned>(record_kind::old_bytes)) {
-                visit(offset, word);
-                at += entry_bytes(word) - word_entry_bytes;
+                visit(offset, kind % 16);
+            } else if (has_payload(record_kind{static_cast<std::uint8_t>(kind)})) {
+                if (kind == static_cast<unsigned>(record_kind::old_bytes) ||
+                    kind == static_cast<unsigned>(record_kind::overwritten))
+                    visit(offset, word);
+                at += long_entry_bytes(word) - word_entry_bytes;
             } else if (kind == static_cast<unsigned>(record_kind::segment)) {
                 at = reinterpret_cast<const char*>(base_) + offset;
             }
@@ -146,10 +191,13 @@ private:
         store(next, what);
         store(next + word_bytes, word);
         hf_words.next = next + bytes;
-        // Upholds (1).
-        lane_writer::store_in_order(reinterpret_cast<std::byte*>(hf_words.logged),
-                                    static_cast<std::uint64_t>(next + bytes - hf_words.base));
+        count();
     }
+    void set_room(pool_file& file, std::uint32_t lane) noexcept;
+    void add_long(record_kind kind, std::uint64_t offset, const void* from,
+                  std::uint64_t bytes) noexcept;
+    void add_bytes(record_kind kind, unsigned word_kind, std::uint64_t offset, const void* address,
+                   std::uint64_t bytes) noexcept;
 
     std::byte* base_ = nullptr;
     lane_header* header_ = nullptr;

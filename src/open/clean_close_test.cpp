@@ -4,6 +4,7 @@
 // that cannot leaves the pool marked open; and where damaged or hostile bytes say otherwise open
 // refuses, and runs nothing. Method: closes of every kind, then each lane is read; and a closed
 // pool in which one word, 'committed', is lower than it was.
+#include <log/word_log.hpp>
 #include <open/pool_impl.hpp>
 #include <pool/believed.hpp>
 #include <pool/header.hpp>
@@ -97,7 +98,8 @@ protected:
         EXPECT_EQ(::waitpid(child, &how, 0), child);
         return WIFEXITED(how) ? WEXITSTATUS(how) : -WTERMSIG(how);
     }
-    /// A closed pool of two nodes in which lane 0 has the first one's epoch as its mark.
+    /// A closed pool of two nodes in which lane 0 has the first one's epoch as its mark; or, where
+    /// its log is plain words, says that it ends behind the second one's arguments.
     void lower_the_mark() {
         ::unlink(path_.c_str());
         {
@@ -106,7 +108,16 @@ protected:
         }
         auto file = pool_file::open(path_, file_options_of(options_));
         ASSERT_TRUE(file) << file.error().what();
-        lane_at(**file, 0)->committed -= 1;
+        lane_header* const header = lane_at(**file, 0);
+        if (GetParam().mode == hf::mode::process) {
+            const std::byte* const log = word_log_room(**file, 0).next;
+            std::uint64_t bytes = 0;
+            std::memcpy(&bytes, log + word_bytes, sizeof bytes);
+            header->logged = static_cast<std::uint64_t>(log - (*file)->base()) +
+                             word_log::long_entry_bytes(bytes);
+        } else {
+            header->committed -= 1;
+        }
         pool_file::abandon(std::move(*file));
     }
 

@@ -211,7 +211,8 @@ refused_lane check_taken(const pool::impl& pool, std::span<const pending_section
 /// Whether each block that a log without checks names can be one.
 status check_named(const pool::impl& pool, const pending_section& section) {
     for (const record_view& r : section.records) {
-        if (names_block(r.kind) && !pool.blocks.durable().may_hold({r.offset, r.bytes}))
+        const bool no_room = r.kind == record_kind::alloc && r.offset == 0;
+        if (names_block(r.kind) && !no_room && !pool.blocks.durable().may_hold({r.offset, r.bytes}))
             return refusal(pool.file->path(), errc::corrupt,
                            fmt::format("log of lane {}: the block at {:#x} of {} bytes lies among "
                                        "blocks of another size{}",

@@ -65,6 +65,7 @@ status section_engine::recover_one(pool::impl& pool, pending_section& section,
     HF_ASSERT_SLOW(how.stopped || current_section == nullptr);
     if (!how.stopped) return {};
     current_section = nullptr;
+    word_log::forget();
     if (how.code == errc::pool_full && end_otherwise(pool, section, state)) {
         ++state.count.no_room;
         return {};

@@ -151,6 +151,13 @@ public:
     /// Ends the process where the pool is not at its canonical address, and the function is not
     /// built for that.
     void check_place(const hf_txfunc& function) const;
+    /// Ends the process where no log has room for so many bytes of arguments.
+    static void check_arguments(const hf_txfunc& function, std::uint64_t bytes);
+    /// Writes the function's packed arguments as a log has them.
+    void put_arguments(const hf_txfunc& function, const void* args, std::byte* to) const noexcept;
+    /// Goes on as a pending section that runs again, in its place; its inputs are restored. Its
+    /// stores are watched from here on.
+    void go_on(protocol& by, const hf_txfunc& function, const pending_section& from);
 
     hf::pool::impl& pool() const noexcept { return *pool_; }
     protocol& by() const noexcept {
@@ -167,6 +174,7 @@ public:
     bool unfenced() const noexcept { return unfenced_; }
     bool stored() const noexcept { return stored_; }
     void note_unfenced() noexcept { unfenced_ = true; }
+    void forget_stored() noexcept { stored_ = false; }
     commit_marks& marks() noexcept { return marks_; }
     section_blocks& blocks() noexcept { return blocks_; }
     const logged_ranges& logged() const noexcept { return logged_; }

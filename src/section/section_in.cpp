@@ -34,6 +34,23 @@ void to_canonical(const pool_file& file, const hf_txfunc& function, std::byte* a
 
 } // namespace
 
+void section::check_arguments(const hf_txfunc& function, std::uint64_t bytes) {
+    if (bytes > args_bytes_max)
+        fatal("%s (%s) takes %llu bytes of arguments, a section logs at most %llu: pass a pointer "
+              "into the pool, or use hf::vlog_preserve",
+              readable_name(function.name), function.where, static_cast<unsigned long long>(bytes),
+              static_cast<unsigned long long>(args_bytes_max));
+}
+
+void section::put_arguments(const hf_txfunc& function, const void* args,
+                            std::byte* to) const noexcept {
+    if (function.args_bytes == 0) return;
+    std::memcpy(to, args, function.args_bytes);
+    clear_gaps(function, to);
+    if (pool_->file->relocated()) [[unlikely]]
+        to_canonical(*pool_->file, function, to);
+}
+
 template <class Medium>
 void section_in<Medium>::begin(protocol& by, const hf_txfunc& function, bool as_it_goes) {
     if (turns_ != nullptr) [[unlikely]]
@@ -57,12 +74,7 @@ inline void store_begin(std::byte* to, const begin_payload& head) noexcept {
 template <class Medium>
 void section_in<Medium>::start_log(const log_start& what) {
     const hf_txfunc& function = *function_;
-    if (what.payload_bytes > args_bytes_max)
-        fatal("%s (%s) takes %llu bytes of arguments, a section logs at most %llu: pass a pointer "
-              "into the pool, or use hf::vlog_preserve",
-              readable_name(function.name), function.where,
-              static_cast<unsigned long long>(what.payload_bytes),
-              static_cast<unsigned long long>(args_bytes_max));
+    check_arguments(function, what.payload_bytes);
     HF_ASSERT_SLOW((what.payload != nullptr || what.payload_bytes == 0));
     log_.start(lane_start(*pool_->file, marks_.lane(), epoch_));
     const begin_payload head{epoch_,           function.id,
@@ -71,11 +83,9 @@ void section_in<Medium>::start_log(const log_start& what) {
     alignas(8) std::byte together[sizeof head + args_bytes_max];
     std::byte* const payload = together + sizeof head;
     store_begin(together, head);
-    if (what.payload_bytes > 0) std::memcpy(payload, what.payload, what.payload_bytes);
-    if (what.arguments) clear_gaps(function, payload);
     check_place(function);
-    if (pool_->file->relocated() && what.payload_bytes > 0) [[unlikely]]
-        to_canonical(*pool_->file, function, payload);
+    if (what.arguments) put_arguments(function, what.payload, payload);
+    else if (what.payload_bytes > 0) std::memcpy(payload, what.payload, what.payload_bytes);
     const std::size_t sums = what.sums ? prepared_.filled().size() : 0;
     const std::size_t announced = what.staged ? prepared_.staged().size() + sums : 0;
     append(record_kind::begin, announced | log_.begin_bits, sizeof head + what.payload_bytes,
@@ -232,25 +242,34 @@ void section_in<Medium>::commit() {
     end();
 }
 
-/// A pending section's, whose inputs are restored.
-template <class Medium>
-void section_in<Medium>::take_up(protocol& by, const hf_txfunc& function,
-                                 const pending_section& from) {
+void section::go_on(protocol& by, const hf_txfunc& function, const pending_section& from) {
     HF_ASSERT(from.lane == marks_.lane());
     HF_ASSERT(from.sound);
     HF_ASSERT_SLOW(idle());
     HF_ASSERT_SLOW(from.begin.epoch <= marks_.state().epoch);
+    next_section_here = {};
     protocol_ = &by;
     function_ = &function;
     epoch_ = from.begin.epoch; // the lane's next section stays above all that it may have used
-    log_.go_on(from.end);
-    go_on_unordered();
     // Every offset is out of range from now on, and far_offset looks why: what is watched costs
     // other sections nothing.
     range_bytes_ = 0;
     for (const record_view& r : from.records) {
         if (r.kind == record_kind::staged) prepared_.staged().push_back({{r.offset, r.bytes}});
         if (r.kind == record_kind::segment) blocks_.add_segment({r.offset, r.bytes});
+    }
+    HF_ASSERT_SLOW(running());
+}
+
+template <class Medium>
+void section_in<Medium>::take_up(protocol& by, const hf_txfunc& function,
+                                 const pending_section& from)
+    requires(!Medium::keeps_order())
+{
+    HF_ASSERT_SLOW(!is_ordered(marks_.header())); // where order is kept it has another log
+    log_.go_on(from.end);
+    go_on(by, function, from);
+    for (const record_view& r : from.records) {
         if (r.kind != record_kind::filled) continue;
         filled_payload what;
         std::memcpy(&what, r.payload, sizeof what);
@@ -259,7 +278,6 @@ void section_in<Medium>::take_up(protocol& by, const hf_txfunc& function,
     // Changes the chain (lane.hpp, 2): a record that an earlier run wrote past the end of the valid
     // log cannot pass for one of this run.
     append(record_kind::resumed, pool_->file->generation(), 0);
-    HF_ASSERT_SLOW(running());
 }
 
 template class section_in<ordered_medium>;

@@ -107,9 +107,9 @@ public:
     void leave_sums()
         requires(!Medium::keeps_order());
 
-    /// Goes on where the log of a pending section ends, in its place; its stores are watched from
-    /// here on.
-    void take_up(protocol& by, const hf_txfunc& function, const pending_section& from);
+    /// go_on(), and its log as well, where it ends.
+    void take_up(protocol& by, const hf_txfunc& function, const pending_section& from)
+        requires(!Medium::keeps_order());
 
     Medium medium() const noexcept { return pm_; }
     lane_writer_in<Medium>& log() noexcept { return log_; }
@@ -122,7 +122,6 @@ private:
     // These differ:
     void settle_before(const protocol& by, bool as_it_goes);
     void before_noted_store();
-    void go_on_unordered();
 
     [[no_unique_address]] Medium pm_;
     lane_writer_in<Medium> log_;
@@ -142,7 +141,6 @@ template <> inline void section_in<ordered_medium>::fence() {
     unfenced_ = false;
 }
 template <> inline void section_in<ordered_medium>::store_mark() { marks_.store_in_order(epoch_); }
-template <> inline void section_in<ordered_medium>::go_on_unordered() {}
 
 // Fenced.
 
@@ -166,12 +164,6 @@ template <> inline void section_in<fenced_medium>::before_noted_store() {
 template <> inline void section_in<fenced_medium>::store_mark() {
     marks_.store(epoch_);
     unfenced_ = false;
-}
-/// The log of a section that runs again was written in order, and may tear from here on.
-template <> inline void section_in<fenced_medium>::go_on_unordered() {
-    if (!is_ordered(marks_.header())) return;
-    pm_.store_word(&marks_.header().witness, lane_unordered);
-    pm_.fence();
 }
 
 template <class Medium>

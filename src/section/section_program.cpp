@@ -437,6 +437,18 @@ public:
     }
 };
 
+/// Sections that keep nothing of what they overwrite unread: the first store in place alone says
+/// that one is pending.
+class keeps_nothing final : public section_program {
+public:
+    keeps_nothing() { options_.engines[0] = hf::clobber::engine({.keep_overwritten = false}); }
+    void setup(hf::pool& p) override { put(p.root<root>()->slots[0], 1); }
+    unsigned operations(unsigned) const override { return 2; }
+    void run(hf::pool& p, unsigned, unsigned i) override {
+        section<true>(spoil_less{&p.root<root>()->slots[0], i + 2});
+    }
+};
+
 /// A block is staged during a section that does not adopt it, then given back, and its memory goes
 /// to whoever comes next.
 template <bool Clobber> class given_back final : public section_program {
@@ -776,6 +788,7 @@ template <template <bool> class Program> void add_both(const std::string& name) 
     hf::crash::add("section/rolled back/process", std::make_unique<rolled_back>(hf::mode::process));
     hf::crash::add("section/rolled back/eadr", std::make_unique<rolled_back>(hf::mode::pmem));
     hf::crash::add("section/kept by chance", std::make_unique<kept_by_chance>());
+    hf::crash::add("section/keeps nothing", std::make_unique<keeps_nothing>());
     hf::crash::add("section/unstage at once", std::make_unique<given_back_at_once>());
     hf::crash::add("section/free at once", std::make_unique<freed_at_once>());
     hf::crash::add("section/adopt at once", std::make_unique<adopted_at_once>());

@@ -45,7 +45,7 @@ const hf_txfunc adopt_desc{HF_ABI_VERSION, sizeof(adopt_args), 1003, 1,         
         std::byte* const staged =
             begin + lane_writer::record_bytes(sizeof(begin_payload) + sizeof(adopt_args));
         if (!p.internals().lanes[lane].taken) continue;
-        std::uint64_t check = 0; // of the begin record: its end mark stands behind it
+        std::uint64_t check = 0; // of the begin record: what stands behind it is no record
         std::memcpy(&check, begin, sizeof check);
         lane_writer::store_in_order(staged, ~check);
     }
@@ -60,6 +60,7 @@ TEST(TornBegin, SectionWithoutItsStagedRecordsIsDiscarded) {
     open_options options;
     options.layout = "torn_begin_test/1";
     options.create_bytes = 1_MiB;
+    options.mode = mode::pmem; // in mode process its log is plain words
     options.engines = {clobber::engine()};
     const pid_t child = ::fork();
     if (child == 0) {

@@ -28,14 +28,9 @@ void word_protocol::commit_blocks() noexcept {
     end_again();
 }
 
-inline void word_protocol::log_block(record_kind kind, block b) {
-    if (!log_.fits(word_entry_bytes)) [[unlikely]]
-        extend_log(word_entry_bytes);
-    log_.add_block(kind, b);
-}
-
-/// Logs each block, and changes its bit.
+/// Logs each block that is not, and changes its bit.
 [[gnu::always_inline]] inline void word_protocol::change_hands() {
+    if (runs_again_) return in_.publish_blocks();
     const section_blocks& blocks = in_.blocks();
     heap& durable = in_.pool().blocks.durable();
     const auto dirty = [](const void* word) {
@@ -68,8 +63,9 @@ void word_protocol::log_ahead(const void* address, std::uint64_t bytes) {
     const auto offset =
         static_cast<std::uint64_t>(static_cast<const std::byte*>(address) - in_.base());
     // What is wrong with the address, the store itself will say.
-    if (in_.pool().contains(address) && bytes != 0 && !in_.fresh(offset))
-        log_old_bytes(offset, address, bytes);
+    if (!in_.pool().contains(address) || bytes == 0 || in_.fresh(offset)) return;
+    if (in_.watched() && !in_.pool().blocks.durable().covers(offset, bytes)) return;
+    log_old_bytes(offset, address, bytes);
 }
 
 void word_protocol::note(const void* address, std::uint64_t bytes) {
@@ -78,23 +74,30 @@ void word_protocol::note(const void* address, std::uint64_t bytes) {
 }
 
 void word_protocol::log_old_bytes(std::uint64_t offset, const void* address, std::uint64_t bytes) {
+    if (in_.watched() && logged(offset, bytes)) return;
     if (logged_.seen_or_add(serial_, offset, bytes)) return;
     in_.check_end(offset, bytes);
-    if (!log_.fits(word_log::entry_bytes(bytes))) [[unlikely]]
-        extend_log(word_log::entry_bytes(bytes));
-    log_.add_old_bytes(offset, address, bytes);
+    add([&] {
+        make_room(word_log::entry_bytes(bytes));
+        log_.add_old_bytes(offset, address, bytes);
+    });
 }
 
-/// An entry that takes so many bytes has room behind it. Ends the process where the pool has none.
-void word_protocol::extend_log(std::uint64_t entry_bytes) {
-    const block b = in_.reserve_segment(entry_bytes + 2 * word_entry_bytes);
-    if (b.offset == 0) no_room_for_log();
-    log_.continue_in(b);
+/// The log goes on in a block of the heap. False: there is no room.
+bool word_protocol::extend_if_room(std::uint64_t entry_bytes, purpose what) {
+    const block b = in_.reserve_segment(entry_bytes + 2 * word_entry_bytes, what);
+    if (b.offset != 0) log_.continue_in(b);
+    return b.offset != 0;
 }
 
 void* word_protocol::alloc(std::uint64_t bytes) {
     const block b = in_.reserve(bytes);
+    if (runs_again_) log_block(record_kind::alloc, b); // upholds (2)
     return b.offset == 0 ? nullptr : in_.take(b);
+}
+
+void word_protocol::free(block b) {
+    if (runs_again_) log_block(record_kind::free, b); // upholds (2)
 }
 
 void word_protocol::commit() {
@@ -105,9 +108,11 @@ void word_protocol::commit() {
 }
 
 void word_protocol::end() {
+    const bool in_recovery = in_.watched();
+    if (in_recovery) log_.show();
     log_.end();
     in_.end_unlogged();
-    offer_again();
+    if (!in_recovery) offer_again(); // its section object stays
 }
 
 } // namespace hf

@@ -3,12 +3,13 @@
 // Sections in a medium that keeps order, of engines that log what they overwrite in plain words
 // (log/word_log.hpp).
 //
-// (1) A byte that is to be logged is in the log before it is stored to. The section leaves nothing
+// (1) A byte that the engine logs is in the log before it is stored to. The section leaves nothing
 //     else, neither a begin record nor a mark. One that stores nothing leaves its function's number
 //     alone, which reports name.
 // (2) What it has taken and freed is logged at the commit, each block before its bit changes. Then
 //     the log ends, and the section has happened. Blocks that it freed go to others only behind
-//     that.
+//     that. The log of a section that runs again names them sooner: when it takes them (also that
+//     there was no room), and when it frees them.
 #pragma once
 
 #include <log/word_log.hpp>
@@ -22,7 +23,7 @@ public:
     word_protocol(section_in<ordered_medium>& in, const engine_row& of) noexcept
         : protocol(in, of), in_(in),
           begins_again_(!in.on_shared_lane() && !in.pool().file->relocated()),
-          instance_(in.pool().instance) {}
+          runs_again_(runs_again(of)), instance_(in.pool().instance) {}
 
     void begin(const hf_txfunc& function, const void* args);
     void commit();
@@ -31,46 +32,81 @@ public:
     void note(const void* address, std::uint64_t bytes) override;
     void overwrite(const void* address, std::uint64_t bytes) override { log(address, bytes); }
     void* alloc(std::uint64_t bytes) override;
-    void free(block) override {} // (2)
+    void free(block b) override;
 
-    /// begin(), where the thread's next section can begin like its last one, of that engine. False:
-    /// it cannot.
+    /// The protocol of the thread's next section, if that can begin like its last one, of that
+    /// engine; else null.
+    static word_protocol* offered(const engine_row& of) noexcept;
+    /// The same as begin(). Requires: it is offered.
+    void begin_again(const hf_txfunc& function) noexcept;
     static bool begin_again(const engine_row& of, const hf_txfunc& function) noexcept;
     /// commit(), and the section is left, if it began again and nobody has doomed it. False:
     /// another.
     static bool commit_again() noexcept;
 
 protected:
+    /// An entry that takes so many bytes has room behind it. Ends the process where the pool has
+    /// none.
+    void make_room(std::uint64_t entry_bytes) {
+        if (!log_.fits(entry_bytes) && !extend_if_room(entry_bytes, purpose::log)) [[unlikely]]
+            no_room_for_log();
+    }
+    /// Calls 'write', which adds to the log. That of a section that runs again is hidden from
+    /// entries in line: its calls are watched.
+    template <class Write> void add(Write&& write) {
+        const bool hidden = in_.watched();
+        if (hidden) [[unlikely]]
+            log_.show();
+        write();
+        if (hidden) [[unlikely]]
+            log_.hide();
+    }
+    bool extend_if_room(std::uint64_t entry_bytes, purpose what);
+    void log_block(record_kind kind, block b);
     void end();
 
     section_in<ordered_medium>& in_;
     word_log log_;
+    logged_ranges logged_; // by serial_
+    std::uint64_t serial_ = 0;
 
 private:
     void log_old_bytes(std::uint64_t offset, const void* address, std::uint64_t bytes);
-    void log_block(record_kind kind, block b);
     void change_hands();
     void commit_blocks() noexcept;
-    void extend_log(std::uint64_t entry_bytes);
     void end_again() noexcept;
     void offer_again() noexcept;
 
     const bool begins_again_; // a lane of its own, and the pool at its place
+    const bool runs_again_;   // its sections, after a failure
     const std::uint64_t instance_;
-    logged_ranges logged_; // by serial_
-    std::uint64_t serial_ = 0;
 };
 
+inline word_protocol* word_protocol::offered(const engine_row& of) noexcept {
+    const next_section& next = next_section_here;
+    if (next.instance != registry::only_instance() || next.engine != of.bit) return nullptr;
+    return static_cast<word_protocol*>(next.by);
+}
+
+inline void word_protocol::begin_again(const hf_txfunc& function) noexcept {
+    next_section_here.instance = next_section::none;
+    next_section_here.is_short = true;
+    in_.begin_again(function);
+    log_.start_again(function.id);
+    ++serial_;
+}
+
 inline bool word_protocol::begin_again(const engine_row& of, const hf_txfunc& function) noexcept {
-    next_section& next = next_section_here;
-    if (next.instance != registry::only_instance() || next.engine != of.bit) return false;
-    auto& self = static_cast<word_protocol&>(*next.by);
-    next.instance = next_section::none;
-    next.is_short = true;
-    self.in_.begin_again(function);
-    self.log_.start_again(function.id);
-    ++self.serial_;
-    return true;
+    word_protocol* const by = offered(of);
+    if (by != nullptr) by->begin_again(function);
+    return by != nullptr;
+}
+
+inline void word_protocol::log_block(record_kind kind, block b) {
+    add([&] {
+        make_room(word_entry_bytes);
+        log_.add_block(kind, b);
+    });
 }
 
 inline void word_protocol::end_again() noexcept {

@@ -38,7 +38,6 @@ protected:
     void recover(pool::impl& pool, pending_section& pending,
                  section_recovery& state) const override {
         HF_ASSERT_SLOW(current_section == nullptr);
-        HF_ASSERT_SLOW(pending.begin.args_bytes == 0);
         roll_back(pool, pending);
         ++state.count[recovery_verb::roll_back];
     }

@@ -134,11 +134,31 @@ void read_earlier(const pool_image& pool, cursor at, const begin_payload& begin,
         found.earlier = std::move(records);
 }
 
+/// What follows the arguments of a section that runs again, in a log of words.
+bool follows_begin(record_kind kind) noexcept {
+    return kind == record_kind::overwritten || kind == record_kind::preserve ||
+           kind == record_kind::unkept;
+}
+
+/// What the begin entry of such a section says. False: none can.
+bool read_begin_words(const lane_record& entry, lane_image& out) noexcept {
+    if (entry.kind != record_kind::begin || entry.offset > 0xffff || entry.bytes < word_bytes ||
+        entry.bytes - word_bytes > args_bytes_max)
+        return false;
+    std::memcpy(&out.begin.function_version, entry.payload.data(), word_bytes);
+    out.begin.floats = static_cast<std::uint16_t>(entry.offset);
+    out.begin.args_bytes = static_cast<std::uint32_t>(entry.bytes - word_bytes);
+    out.args = entry.payload.subspan(word_bytes);
+    return true;
+}
+
 /// The log of a section in a medium that keeps order (log/word_log.hpp). Returns the place of the
 /// first entry that has no known form; 0: all have one.
 std::uint64_t read_words(const pool_image& pool, cursor at, std::uint64_t end,
-                         std::uint64_t& budget_bytes, std::vector<lane_record>& records) {
-    while (at.next != end) {
+                         std::uint64_t& budget_bytes, lane_image& out) {
+    const engine_row* const engine = engine_of(out.begin.engine);
+    const bool again = engine != nullptr && runs_again(*engine);
+    for (bool is_first = true; at.next != end; is_first = false) {
         const std::uint64_t here = at.next;
         if (at.limit - here < word_entry_bytes || !pool.has(here, at.limit - here)) return here;
         const std::uint64_t what = pool.word(here);
@@ -146,22 +166,41 @@ std::uint64_t read_words(const pool_image& pool, cursor at, std::uint64_t end,
         lane_record entry{static_cast<record_kind>(what >> 56), here, what & offset_mask, word, {}};
         const std::uint64_t room = at.limit - here - word_entry_bytes;
         at.next += word_entry_bytes;
-        if (what >> 56 > old_word_kind && what >> 56 <= old_word_kind + word_bytes) {
-            entry.kind = record_kind::old_bytes;
-            entry.bytes = (what >> 56) - old_word_kind;
+        bool is_word = false;
+        for (const auto& [kind, first] : {std::pair{record_kind::old_bytes, old_word_kind},
+                                          {record_kind::overwritten, overwritten_word_kind}}) {
+            if (what >> 56 <= first || what >> 56 > first + word_bytes) continue;
+            is_word = true;
+            entry.kind = kind;
+            entry.bytes = (what >> 56) - first;
             entry.payload = pool.file().subspan(here + word_bytes, entry.bytes);
-        } else if (entry.kind == record_kind::old_bytes) {
-            if (word <= word_bytes || word > room || round_up(word, word_entry_bytes) > room)
+        }
+        if (follows_begin(entry.kind) && !again) return here;
+        if (!is_word && has_payload(entry.kind)) {
+            const bool old =
+                entry.kind == record_kind::old_bytes || entry.kind == record_kind::overwritten;
+            if ((old && word <= word_bytes) || word > room ||
+                round_up(word, word_entry_bytes) > room)
                 return here;
             entry.payload = pool.file().subspan(at.next, word);
             at.next += round_up(word, word_entry_bytes);
-        } else if (!names_block(entry.kind) || word == 0) {
+            const bool known = old || entry.kind == record_kind::preserve;
+            if (!known && !(again && is_first)) return here;
+        } else if (!is_word && entry.kind != record_kind::unkept && !names_block(entry.kind)) {
             return here;
         }
+        if (entry.bytes == 0 && entry.kind != record_kind::preserve) return here;
+        // Behind every entry but its own kind a segment's has room.
+        if (entry.kind != record_kind::segment && at.limit - at.next < word_entry_bytes)
+            return here;
         const std::uint64_t taken = at.next - here;
         if (taken > budget_bytes) return 0;
         budget_bytes -= taken;
-        records.push_back(entry);
+        if (again && is_first) {
+            if (!read_begin_words(entry, out)) return here;
+            continue;
+        }
+        out.records.push_back(entry);
         if (entry.kind != record_kind::segment) continue;
         if (!pool.well_formed({entry.offset, entry.bytes})) return 0; // record_fault() says so
         at.next = entry.offset;
@@ -191,8 +230,7 @@ std::uint64_t read_pending_words(const pool_image& pool, std::uint64_t half_byte
     out.args = {};
     out.records.clear();
     const std::uint64_t first = out.offset + sizeof(lane_header);
-    return read_words(pool, {first + line_bytes, first + half_bytes, 0, 0}, end, budget_bytes,
-                      out.records);
+    return read_words(pool, {first + line_bytes, first + half_bytes, 0, 0}, end, budget_bytes, out);
 }
 
 bool in_heap(const pool_image& pool, std::uint64_t offset, std::uint64_t bytes) noexcept {
