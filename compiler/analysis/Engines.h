@@ -45,6 +45,12 @@ struct EngineInfo {
     return {this};
   }
 
+  /// Whether what it logs are old words, in plain form where the medium keeps
+  /// order (transform/WordsInline.h).
+  bool logsWords() const {
+    return Logs == LoggedWrites::inputs || Logs == LoggedWrites::writes ||
+           Logs == LoggedWrites::selected;
+  }
   /// Whether its sections go on where they were.
   bool resumes() const {
     return Logs == LoggedWrites::steps || Logs == LoggedWrites::regions;

@@ -36,6 +36,8 @@ inline constexpr llvm::StringLiteral LogAheadName = "hf_log_ahead";
 /// The runtime's functions that are told of stores that need no log, and need not
 /// be durable at the commit, either (holdfast/author/selective.hpp).
 inline constexpr llvm::StringLiteral LogFreeName = "hf_log_free";
+/// Says of a note that the log needs no entry for its bytes, or has one.
+inline constexpr llvm::StringLiteral NoEntryName = "holdfast.no_entry";
 inline constexpr llvm::StringLiteral LazyName = "hf_lazy";
 
 /// Called where the program tells of a member that recovery finds again

@@ -42,6 +42,7 @@ struct NoteGroup {
 
   const Write *First = nullptr;
   Range Hull;
+  bool NeedsEntry = false;
 
   bool accepts(const Write &W) const {
     const Range &R = W.Where;
@@ -107,14 +108,20 @@ private:
     if (Group.accepts(W->Site)) {
       ++NumNotesMerged;
       Group.add(W->Site.Where);
+      Group.NeedsEntry |= needsEntry(*W);
       return;
     }
     flush();
     if (W->Site.Where.Bytes) {
-      Group = {&W->Site, W->Site.Where};
+      Group = {&W->Site, W->Site.Where, needsEntry(*W)};
       return;
     }
-    insert(NoteName, I, W->Site.Address, length(*W));
+    note(I, W->Site.Address, length(*W), needsEntry(*W));
+  }
+
+  /// Whether old bytes of a write that is not logged are nowhere else.
+  static bool needsEntry(const LoggedWrite &W) {
+    return W.Why == Verdict::NoInput;
   }
 
   void logAhead(Instruction &Before, ArrayRef<const LogAhead *> Entries) {
@@ -150,8 +157,15 @@ private:
     if (Group.Hull.Offset != Group.First->Where.Offset)
       Address = Builder.CreatePtrAdd(Group.Hull.Base,
                                      Builder.getInt64(Group.Hull.Offset));
-    insert(NoteName, At, Address, Builder.getInt64(Group.Hull.Bytes));
+    note(At, Address, Builder.getInt64(Group.Hull.Bytes), Group.NeedsEntry);
     Group = {};
+  }
+
+  void note(Instruction &Before, Value *Address, Value *Bytes,
+            bool NeedsEntry) {
+    CallInst *Call = insert(NoteName, Before, Address, Bytes);
+    if (!NeedsEntry)
+      Call->setMetadata(NoEntryName, MDNode::get(M.getContext(), {}));
   }
 
   Value *length(const LoggedWrite &W) {
@@ -168,14 +182,16 @@ private:
     return Builder.CreateZExtOrTrunc(W.Site.Where.Length, Builder.getInt64Ty());
   }
 
-  void insert(StringRef Name, Instruction &Before, Value *Address,
-              Value *Bytes) {
+  CallInst *insert(StringRef Name, Instruction &Before, Value *Address,
+                   Value *Bytes) {
     IRBuilder<> Builder(&Before);
     FunctionCallee Callee = M.getOrInsertFunction(
         Name,
         FunctionType::get(Builder.getVoidTy(),
                           {Builder.getPtrTy(), Builder.getInt64Ty()}, false));
-    Builder.CreateCall(Callee, {Address, Bytes})->setDoesNotThrow();
+    CallInst *Call = Builder.CreateCall(Callee, {Address, Bytes});
+    Call->setDoesNotThrow();
+    return Call;
   }
 };
 

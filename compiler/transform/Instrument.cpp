@@ -81,8 +81,7 @@ static void logWrites(const Sections &All, const FreshFunctions &Fresh,
   }
   for (auto [F, Writes, Sooner] : zip(All.Functions, Decisions, Ahead)) {
     insertCalls(*F->Instance, Writes, Sooner, Engine);
-    if (Engine.Logs == LoggedWrites::writes &&
-        !isRelocatable(*F->Instance->getParent()))
+    if (Engine.logsWords() && !isRelocatable(*F->Instance->getParent()))
       putWordsInLine(*F->Instance, Engine);
     dropMemoryPromises(*F->Instance);
   }

@@ -9,6 +9,8 @@
 //    fence for this thread alone keeps the compiler to it.
 // 3. What a loop stores to again and again is left to the call, which remembers
 //    what it has logged.
+// 4. An engine that logs inputs alone keeps what else is overwritten, so that the
+//    section can be rolled back, too: a note of that is a call.
 #include "transform/WordsInline.h"
 #include "analysis/LogsAhead.h"
 
@@ -154,6 +156,7 @@ private:
 
 void putWordsInLine(Function &F, const EngineInfo &Engine) {
   const std::string Log = Engine.callee("log"), Note = Engine.callee("note");
+  const bool Keeps = Engine.Logs == LoggedWrites::inputs;
   DominatorTree Dominators(F);
   LoopInfo Loops(Dominators);
   SmallVector<std::pair<CallInst *, bool>, 16> Found;
@@ -162,7 +165,10 @@ void putWordsInLine(Function &F, const EngineInfo &Engine) {
     const Function *Callee = Call ? Call->getCalledFunction() : nullptr;
     if (!Callee)
       continue;
-    const bool IsNote = Callee->getName() == Note;
+    if (Keeps && Callee->getName() == Note && !Call->hasMetadata(NoEntryName))
+      continue;
+    const bool IsNote =
+        Callee->getName() == Note || Callee->getName() == LogFreeName;
     if (!IsNote && Callee->getName() != Log &&
         Callee->getName() != LogAheadName)
       continue;

@@ -12,7 +12,7 @@ define void @plain(ptr %p) #0 {
 ; CHECK: call void @hf_selective_commit()
 ; CHECK-LABEL: define internal void @plain.hf_body(
 ; CHECK: call void @hf_selective_log(ptr %p, i64 8)
-; CHECK-NEXT: store i64 7, ptr %p
+; CHECK: store i64 7, ptr %p
   store i64 7, ptr %p
   ret void
 }
@@ -22,9 +22,9 @@ define void @said(ptr %p, ptr %q) #0 {
 ; CHECK-NOT: hf_selective_log
 ; CHECK-NOT: hf_selective_note
 ; CHECK: call void @hf_log_free(ptr %p, i64 8)
-; CHECK-NEXT: store i64 7, ptr %p
-; CHECK-NEXT: call void @hf_lazy(ptr %q, i64 8)
-; CHECK-NEXT: store i64 8, ptr %q
+; CHECK: store i64 7, ptr %p
+; CHECK: call void @hf_lazy(ptr %q, i64 8)
+; CHECK: store i64 8, ptr %q
 ; CHECK-NEXT: ret void
 ; OTHER-LABEL: define internal void @said.hf_body(
 ; OTHER: call void @hf_undo_log(ptr %p, i64 8)
@@ -41,7 +41,7 @@ define void @said(ptr %p, ptr %q) #0 {
 define void @elsewhere(ptr %p) #0 {
 ; CHECK-LABEL: define internal void @elsewhere.hf_body(
 ; CHECK: call void @hf_selective_log(ptr %behind, i64 8)
-; CHECK-NEXT: store i64 1, ptr %behind
+; CHECK: store i64 1, ptr %behind
   %behind = getelementptr i8, ptr %p, i64 8
   call void @hf_log_free(ptr %p, i64 8)
   store i64 1, ptr %behind
@@ -60,7 +60,7 @@ define void @more(ptr %p) #0 {
 define void @on_one_way(ptr %p, i1 %c) #0 {
 ; CHECK-LABEL: define internal void @on_one_way.hf_body(
 ; CHECK: call void @hf_selective_log(ptr %p, i64 8)
-; CHECK-NEXT: store i64 7, ptr %p
+; CHECK: store i64 7, ptr %p
   br i1 %c, label %says, label %then
 says:
   call void @hf_lazy(ptr %p, i64 8)
@@ -75,7 +75,7 @@ define void @in_a_loop(ptr %p, i64 %n) #0 {
 ; CHECK-LABEL: define internal void @in_a_loop.hf_body(
 ; CHECK-NOT: hf_selective_log
 ; CHECK: call void @hf_log_free(ptr %at, i64 8)
-; CHECK-NEXT: store i64 %i, ptr %at
+; CHECK: store i64 %i, ptr %at
 ; CHECK-NOT: hf_selective_log
 ; CHECK: ret void
   br label %loop

@@ -1,8 +1,10 @@
 ; SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-; Engine undo: where the medium keeps order an entry of the log is made in line, before the store that it is for; a call
-; remains for what has no room, lies elsewhere, or has no constant length.
+; Engines undo and selective: where the medium keeps order an entry of the log is made in line, before the store that it is
+; for; a call remains for what has no room, lies elsewhere, or has no constant length.
 ; RUN: %hf_opt -passes=holdfast-instrument -holdfast-engine=undo %s | FileCheck %s
-; RUN: %hf_opt -passes=holdfast-instrument -holdfast-engine=selective %s | FileCheck %s --check-prefix=CALLS
+; RUN: %hf_opt -passes=holdfast-instrument -holdfast-engine=selective %s | FileCheck %s --check-prefix=SELECTIVE
+; RUN: %hf_opt -passes=holdfast-instrument -holdfast-engine=clobber %s | FileCheck %s --check-prefix=CLOBBER
+; RUN: %hf_opt -passes=holdfast-instrument -holdfast-engine=redo %s | FileCheck %s --check-prefix=CALLS
 
 ; CHECK: @hf_words = external thread_local(initialexec) global
 ; CALLS-NOT: @hf_words
@@ -28,6 +30,11 @@ define void @half_word(ptr %p) #0 {
 ; CHECK: [[CALL]]:
 ; CHECK-NEXT: call void @hf_undo_log(ptr %p, i64 4)
 ; CHECK: store i32 7, ptr %p
+; SELECTIVE-LABEL: define internal void @half_word.hf_body(
+; SELECTIVE: store atomic i64 {{.*}} release
+; SELECTIVE-NEXT: fence syncscope("singlethread") seq_cst
+; SELECTIVE: call void @hf_selective_log(ptr %p, i64 4)
+; SELECTIVE: store i32 7, ptr %p
   store i32 7, ptr %p
   ret void
 }
@@ -74,6 +81,35 @@ define void @fresh() #0 {
   ret void
 }
 
+; Of engine clobber an input's entry is in line; what is overwritten unread is kept by a call.
+define void @counts(ptr %p, ptr %q) #0 {
+; CLOBBER-LABEL: define internal void @counts.hf_body(
+; CLOBBER: call void @hf_clobber_note(ptr %q, i64 8)
+; CLOBBER-NEXT: store i64 7, ptr %q
+; CLOBBER: fence syncscope("singlethread") seq_cst
+; CLOBBER: call void @hf_clobber_log(ptr %p, i64 8)
+; CLOBBER: store i64 %more, ptr %p
+  store i64 7, ptr %q
+  %old = load i64, ptr %p
+  %more = add i64 %old, 1
+  store i64 %more, ptr %p
+  ret void
+}
+
+; What is said to need no log is nothing there, either.
+define void @said(ptr %p) #0 {
+; SELECTIVE-LABEL: define internal void @said.hf_body(
+; SELECTIVE: br i1 {{.*}}, label %[[GOES_ON:.*]], label %[[CALL:.*]], !prof
+; SELECTIVE: [[CALL]]:
+; SELECTIVE-NEXT: call void @hf_log_free(ptr %p, i64 8)
+; SELECTIVE: [[GOES_ON]]:
+; SELECTIVE-NEXT: store i64 7, ptr %p
+  call void @hf_log_free(ptr %p, i64 8)
+  store i64 7, ptr %p
+  ret void
+}
+
+declare void @hf_log_free(ptr, i64)
 declare ptr @hf_alloc(i64)
 declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 attributes #0 = { noinline "holdfast.txfunc" }
