@@ -12,6 +12,7 @@
 #include <numbers>
 #include <set>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 namespace hf::apps::yada {
@@ -39,9 +40,9 @@ public:
         expect(seen_.elements + seen_.segments + 2 == 2 * seen_.points, "the count of corners");
         return seen_;
     }
-    const std::vector<const element*>& reached() {
+    std::vector<const element*> reached() {
         reach();
-        return elements_;
+        return std::move(elements_);
     }
 
 private:
@@ -148,11 +149,12 @@ private:
 
 mesh_report look(const mesh& at) { return survey(at).all(); }
 
+std::vector<const element*> elements_of(const mesh& at) { return survey(at).reached(); }
+
 bool write_elements(const mesh& at, const std::string& path) {
     std::FILE* const file = std::fopen(path.c_str(), "w");
     if (file == nullptr) return false;
-    survey whole(at);
-    for (const element* each : whole.reached()) {
+    for (const element* each : elements_of(at)) {
         for (const point corner : each->corner) std::fprintf(file, "%d %d ", corner.x, corner.y);
         std::fputc('\n', file);
     }

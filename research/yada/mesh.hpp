@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // A mesh as it lies in the pool: triangles that know their neighbours, the segments of the border,
-// and a queue of the bad triangles. sections.cpp changes it; check.cpp says whether it is whole.
+// and a queue of the bad triangles. sections.hpp changes it; check.cpp says whether it is whole.
 //
 // (1) The triangles fill a square whose sides lie along the axes. Their corners turn left.
 // (2) Across each side of a triangle lies another one, whose side leads back, or a border segment.

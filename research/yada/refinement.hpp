@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Refining a mesh in a pool: one failure-atomic section for each point that is inserted. The same
-// source is built for each engine (sections.cpp).
+// source is built for each engine (sections.hpp).
 #pragma once
 
 #include "mesh.hpp"
@@ -13,6 +13,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace hf::apps::yada {
 
@@ -55,6 +56,9 @@ struct mesh_report {
     std::string wrong;        // the first invariant that does not hold; empty when all do
 };
 mesh_report look(const mesh& at);
+
+/// The elements that links lead to.
+std::vector<const element*> elements_of(const mesh& at);
 
 /// Writes corners, one element a line: "x y x y x y".
 bool write_elements(const mesh& at, const std::string& path);
