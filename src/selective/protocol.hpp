@@ -4,8 +4,8 @@
 // need no log, or need not be durable at the commit either. Source: SLPMT (section II) without its
 // hardware; docs/guide/selective-logging.md.
 //
-// Where order is kept (section/word_protocol.hpp) no such store is logged, and the rest is the same.
-// A section cannot be taken back. In any other medium:
+// Where order is kept (section/word_protocol.hpp) no such store is logged, and the rest is the
+// same. A section cannot be taken back. In any other medium:
 //
 // (1) A store that needs no log waits for no record, with one exception: a begin record that
 //     replaces the mark of the section before (section/commit_marks.hpp, 2). Until that record is
