@@ -45,7 +45,11 @@ void section::check_arguments(const hf_txfunc& function, std::uint64_t bytes) {
 void section::put_arguments(const hf_txfunc& function, const void* args,
                             std::byte* to) const noexcept {
     if (function.args_bytes == 0) return;
-    std::memcpy(to, args, function.args_bytes);
+    const std::uint64_t whole = round_down(function.args_bytes, word_bytes);
+    copy_words(to, args, whole);
+    if (whole != function.args_bytes) [[unlikely]]
+        std::memcpy(to + whole, static_cast<const std::byte*>(args) + whole,
+                    function.args_bytes - whole);
     clear_gaps(function, to);
     if (pool_->file->relocated()) [[unlikely]]
         to_canonical(*pool_->file, function, to);

@@ -28,9 +28,21 @@ void word_protocol::commit_blocks() noexcept {
     end_again();
 }
 
+void word_protocol::log_block(record_kind kind, block b) {
+    add([&] {
+        make_room(word_entry_bytes);
+        log_.add_block(kind, b);
+    });
+}
+
 /// Logs each block that is not, and changes its bit.
 [[gnu::always_inline]] inline void word_protocol::change_hands() {
-    if (runs_again_) return in_.publish_blocks();
+    if (runs_again_) [[unlikely]]
+        return in_.publish_blocks();
+    const auto name = [this](record_kind kind, block b) {
+        make_room(word_entry_bytes);
+        log_.add_block(kind, b);
+    };
     const section_blocks& blocks = in_.blocks();
     heap& durable = in_.pool().blocks.durable();
     const auto dirty = [](const void* word) {
@@ -38,15 +50,15 @@ void word_protocol::commit_blocks() noexcept {
         trace::announce(trace::store, word, word_bytes);
     };
     for (block b : blocks.taken()) {
-        log_block(record_kind::alloc, b); // upholds (2)
+        name(record_kind::alloc, b); // upholds (2)
         durable.publish_in_order(b, dirty);
     }
     for (block b : blocks.adopted()) {
-        log_block(record_kind::staged, b); // upholds (2)
+        name(record_kind::staged, b); // upholds (2)
         durable.publish_in_order(b, dirty);
     }
     for (block b : blocks.freed()) {
-        log_block(record_kind::free, b); // upholds (2)
+        name(record_kind::free, b); // upholds (2)
         durable.retract(b, dirty);
     }
 }
@@ -83,6 +95,10 @@ void word_protocol::log_old_bytes(std::uint64_t offset, const void* address, std
     });
 }
 
+void word_protocol::extend(std::uint64_t entry_bytes) {
+    if (!extend_if_room(entry_bytes, purpose::log)) no_room_for_log();
+}
+
 /// The log goes on in a block of the heap. False: there is no room.
 bool word_protocol::extend_if_room(std::uint64_t entry_bytes, purpose what) {
     const block b = in_.reserve_segment(entry_bytes + 2 * word_entry_bytes, what);
@@ -92,12 +108,14 @@ bool word_protocol::extend_if_room(std::uint64_t entry_bytes, purpose what) {
 
 void* word_protocol::alloc(std::uint64_t bytes) {
     const block b = in_.reserve(bytes);
-    if (runs_again_) log_block(record_kind::alloc, b); // upholds (2)
+    if (runs_again_) [[unlikely]]
+        log_block(record_kind::alloc, b); // upholds (2)
     return b.offset == 0 ? nullptr : in_.take(b);
 }
 
 void word_protocol::free(block b) {
-    if (runs_again_) log_block(record_kind::free, b); // upholds (2)
+    if (runs_again_) [[unlikely]]
+        log_block(record_kind::free, b); // upholds (2)
 }
 
 void word_protocol::commit() {

@@ -49,9 +49,10 @@ protected:
     /// An entry that takes so many bytes has room behind it. Ends the process where the pool has
     /// none.
     void make_room(std::uint64_t entry_bytes) {
-        if (!log_.fits(entry_bytes) && !extend_if_room(entry_bytes, purpose::log)) [[unlikely]]
-            no_room_for_log();
+        if (!log_.fits(entry_bytes)) [[unlikely]]
+            extend(entry_bytes);
     }
+    void extend(std::uint64_t entry_bytes);
     /// Calls 'write', which adds to the log. That of a section that runs again is hidden from
     /// entries in line: its calls are watched.
     template <class Write> void add(Write&& write) {
@@ -101,13 +102,6 @@ inline bool word_protocol::begin_again(const engine_row& of, const hf_txfunc& fu
     word_protocol* const by = offered(of);
     if (by != nullptr) by->begin_again(function);
     return by != nullptr;
-}
-
-inline void word_protocol::log_block(record_kind kind, block b) {
-    add([&] {
-        make_room(word_entry_bytes);
-        log_.add_block(kind, b);
-    });
 }
 
 inline void word_protocol::end_again() noexcept {
