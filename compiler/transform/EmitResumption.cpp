@@ -9,11 +9,13 @@
 //    there and goes on behind the step that the runtime names.
 // 3. Before each step it writes what is needed behind it, doubled registers to
 //    the snapshot that does not count yet, and notes that. The step, a call of the runtime,
-//    makes that snapshot count by the point's number.
+//    makes that snapshot count by the point's number. StepsInline.cpp leaves out
+//    the call where it can.
 // 4. Addresses of constants are others in the next process: a slot that may hold one
 //    is encoded, as is memory (ConstantAddresses.cpp).
 #include "transform/EmitResumption.h"
 #include "analysis/Calls.h"
+#include "transform/StepsInline.h"
 
 #include "holdfast/abi/justdo_abi.h"
 
@@ -118,6 +120,7 @@ public:
     leave();
     DominatorTree Tree(F);
     PromoteMemToReg({Snapshot}, Tree);
+    putStepsInLine();
   }
 
 private:
@@ -143,6 +146,16 @@ private:
   DenseMap<Value *, Value *> Before;     // the other way round
   DenseMap<Value *, SmallVector<std::pair<BasicBlock *, Value *>, 4>> Restored;
   SmallPtrSet<const BasicBlock *, 16> Resumptions;
+  SmallVector<CallInst *, 2> Saved; // notes of the step that is being made
+  SmallVector<StepCall, 16> Calls;  // of steps that can be in line
+  SmallVector<CallInst *, 8> Notes; // that belong to none of these
+
+  void putStepsInLine() {
+    for (const StepCall &Call : Calls)
+      putStepInLine(Call, Engine);
+    for (CallInst *Note : Notes)
+      putNoteInLine(*Note);
+  }
 
   CallInst *call(StringRef Step, Type *Result, ArrayRef<Value *> Arguments) {
     SmallVector<Type *, 4> Types;
@@ -238,7 +251,7 @@ private:
     Builder.SetInsertPoint(Write.getNextNode());
     Value *Bytes =
         Builder.CreateZExtOrTrunc(writtenBytes(Write), Builder.getInt64Ty());
-    call("note", {writtenAddress(Write), Bytes});
+    Notes.push_back(call("note", {writtenAddress(Write), Bytes}));
   }
 
   // --- Steps -----------------------------------------------------------------
@@ -255,7 +268,8 @@ private:
       Span All = Spans[I++];
       for (; I < Spans.size() && Spans[I].From <= All.To + NearBytes; ++I)
         All.To = std::max(All.To, Spans[I].To);
-      call("note", {at(From, All.From), Builder.getInt64(All.To - All.From)});
+      Saved.push_back(call(
+          "note", {at(From, All.From), Builder.getInt64(All.To - All.From)}));
     }
   }
 
@@ -306,10 +320,31 @@ private:
     return Builder.CreateZExt(V, Builder.getInt64Ty());
   }
 
+  void emitStore(StoreInst *Store, Value *Point) {
+    Value *Stored = Store->getValueOperand();
+    if (Addresses.takeStore(*Store))
+      Stored = Addresses.encoded(Builder, Stored);
+    // Others may change what was stored before, once they see this.
+    if (Store->isAtomic())
+      Saved.push_back(call("note", {Base, Builder.getInt64(0)}));
+    Value *Bytes =
+        Builder.CreateTrunc(writtenBytes(*Store), Builder.getInt32Ty());
+    Calls.push_back({call("store", {Store->getPointerOperand(), asWord(Stored),
+                                    Bytes, Point}),
+                     Saved});
+    // The runtime stores with release order.
+    if (Store->getOrdering() == AtomicOrdering::SequentiallyConsistent)
+      Builder.CreateFence(AtomicOrdering::SequentiallyConsistent);
+  }
+
   void emitStep(const Step &S, unsigned Number, const ResumeNeeds &Needs) {
     setPoint(S);
     Value *Snapshots = nullptr;
+    Saved.clear();
     Value *Point = save(Number, Needs, Snapshots);
+    if (S.What != Step::Store && S.What != Step::Point &&
+        S.What != Step::Begin) // until then steps are no steps
+      append_range(Notes, Saved);
     auto Length = [&](Instruction &I) {
       return Builder.CreateZExtOrTrunc(writtenBytes(I), Builder.getInt64Ty());
     };
@@ -321,23 +356,13 @@ private:
            {NoLock, Builder.getInt32(HF_JUSTDO_NO_LOCK), Point});
       return;
     case Step::Point:
-      call("point", Point);
+      Calls.push_back({call("point", Point), Saved});
       return;
     case Step::Call:
       return announceCall(Point);
-    case Step::Store: {
-      auto *Store = cast<StoreInst>(S.At);
-      Value *Stored = Store->getValueOperand();
-      if (Addresses.takeStore(*Store))
-        Stored = Addresses.encoded(Builder, Stored);
-      call("store",
-           {Store->getPointerOperand(), asWord(Stored),
-            Builder.CreateTrunc(Length(*Store), Builder.getInt32Ty()), Point});
-      // The runtime stores with release order.
-      if (Store->getOrdering() == AtomicOrdering::SequentiallyConsistent)
-        Builder.CreateFence(AtomicOrdering::SequentiallyConsistent);
+    case Step::Store:
+      emitStore(cast<StoreInst>(S.At), Point);
       break;
-    }
     case Step::Copy: {
       auto *Copy = cast<MemTransferInst>(S.At);
       call("copy",

@@ -63,14 +63,18 @@ void hf_justdo_free(void* block, std::uint32_t point) noexcept {
     on_thread("hf_justdo_free", [&](thread& t) { t.free(block, point); });
 }
 void hf_justdo_lock(void* lock, std::uint32_t kind, std::uint32_t point) noexcept {
-    on_thread("hf_justdo_lock", [&](thread& t) { t.lock(lock, kind, point, true); });
+    on_thread("hf_justdo_lock", [&](thread& t) {
+        if (!t.begin_without_lock(kind, point)) t.lock(lock, kind, point, true);
+    });
 }
 int hf_justdo_try_lock(void* lock, std::uint32_t kind, std::uint32_t point) noexcept {
     return on_thread("hf_justdo_try_lock",
                      [&](thread& t) -> int { return t.lock(lock, kind, point, false); });
 }
 void hf_justdo_unlock(void* lock, std::uint32_t kind, std::uint32_t point) noexcept {
-    on_thread("hf_justdo_unlock", [&](thread& t) { t.unlock(lock, kind, point); });
+    on_thread("hf_justdo_unlock", [&](thread& t) {
+        if (!t.end_without_lock(kind)) t.unlock(lock, kind, point);
+    });
 }
 
 } // extern "C"

@@ -98,18 +98,19 @@ struct move_rest {
     bool backwards() const noexcept { return (extra & from_end) != 0; }
 };
 
-/// [active entry:1][open:1][depth:22][unused:16][second snapshot:1][resume point:23]
+/// [active entry:1][open:1][depth:38][second snapshot:1][resume point:23]
 struct program_counter {
     std::uint64_t word;
 
-    static constexpr std::uint64_t depth_max = (1 << 22) - 1;
+    // No pool has room for so many frames.
+    static constexpr std::uint64_t depth_max = (std::uint64_t{1} << 38) - 1;
     static constexpr std::uint64_t place_mask = (1 << 24) - 1; // snapshot and resume point
     static constexpr program_counter at(unsigned active, std::uint64_t depth, std::uint64_t place) {
-        return {std::uint64_t{active} << 63 | std::uint64_t{1} << 62 | depth << 40 | place};
+        return {std::uint64_t{active} << 63 | std::uint64_t{1} << 62 | depth << 24 | place};
     }
     bool open() const noexcept { return word != 0; }
     unsigned active() const noexcept { return static_cast<unsigned>(word >> 63); }
-    std::uint64_t depth() const noexcept { return word >> 40 & depth_max; }
+    std::uint64_t depth() const noexcept { return word >> 24 & depth_max; }
     std::uint32_t place() const noexcept { return static_cast<std::uint32_t>(word & place_mask); }
     bool well_formed() const noexcept { return at(active(), depth(), place()).word == word; }
 };

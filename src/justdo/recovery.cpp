@@ -110,13 +110,12 @@ status thread::take_up() {
     }
     frames_ = again_;
     open_ = true;
-    active_ = pc.active();
-    logged_depth_ = pc.depth();
-    const log_entry& entry = block_->log.entries[active_];
+    const log_entry& entry = block_->log.entries[pc.active()];
+    const log_entry& before = block_->log.entries[pc.active() ^ 1];
     if (entry.repeats_before()) {
         // Before any lock is taken: the store may have made one that the section took next.
-        redo(block_->log.entries[active_ ^ 1], true);
-        redo(block_->log.entries[active_ ^ 1], false);
+        redo(before, true);
+        redo(before, false);
     }
     redo(entry, true);
     for (unsigned i = 0; i < lock_places; ++i) {
@@ -179,8 +178,8 @@ void thread::free_locks() noexcept {
 
 void thread::resume() {
     const thread_log& log = block_->log;
-    const log_entry entry = log.entries[active_];
     const program_counter pc{log.counter};
+    const log_entry entry = log.entries[pc.active()];
     redo(entry, false);
     if (entry.what() == action::move) move(entry.offset(), {entry.value, entry.extra}, pc.place());
     frames_.clear();

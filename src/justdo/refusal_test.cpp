@@ -310,7 +310,7 @@ TEST_F(JustdoRefusal, AKindOfLockThatNobodyRegisteredIsLeftToItsProgramBySalvage
 TEST_F(JustdoRefusal, WordsThatAreNoLogAreCorruptAndThePoolCanBeOpenedWithoutThem) {
     using entry_change = std::function<void(justdo::thread_log&)>;
     const std::pair<const char*, entry_change> cases[] = {
-        {"program counter", [](auto& log) { log.counter |= std::uint64_t{1} << 30; }},
+        {"program counter", [](auto& log) { log.counter &= ~(std::uint64_t{1} << 62); }},
         {"frame", [](auto& log) { log.counter += std::uint64_t{3} << 40; }},
         {"resume point", [](auto& log) { log.counter += 9; }},
         {"log entry",

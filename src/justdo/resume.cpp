@@ -87,6 +87,7 @@ public:
     /// To the section's end, or to where 'failed' is seen.
     void run() {
         current = &section_;
+        hf_justdo_steps.words_end = 0; // of a section that a jump has left
         if (setjmp(end_) == 0) {
             section_.own_again(*this);
             --with_.to_own;

@@ -83,8 +83,7 @@ unsigned thread::free_far_place() {
 /// The place of a frame that has no room behind the one below: first in the next block that is long
 /// enough. The frame below records this.
 thread::frame thread::frame_in_more(const hf_justdo_function& function, std::uint64_t bytes) {
-    if (frames_.empty() || frames_.size() == program_counter::depth_max)
-        no_room_for_frame(function, bytes);
+    if (frames_.empty()) no_room_for_frame(function, bytes);
     const frame& below = frames_.back();
     std::uint64_t next = below.block + 1;
     const auto is_short = [&](std::uint64_t block) {
@@ -140,10 +139,6 @@ void thread::no_room_for_frame(const hf_justdo_function& function, std::uint64_t
               "threads have 62 KiB",
               function.name, function.where, wanted,
               static_cast<unsigned long long>(first_.end - first_.offset));
-    if (frames_.size() == program_counter::depth_max)
-        fatal("%s (%s): calls are nested too deep for a section of engine justdo, which has %zu "
-              "frames: make the recursion a loop%s",
-              function.name, function.where, frames_.size(), where_it_stays().c_str());
     fault_guard::fatal_means(errc::pool_full);
     fatal("%s: %s (%s) is the %zu. call that is nested, and takes %llu bytes%s",
           pool_->blocks.full("more of a thread's frames").what().c_str(), function.name,

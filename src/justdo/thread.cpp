@@ -10,9 +10,14 @@
 #include <cstring>
 #include <dlfcn.h>
 #include <sched.h>
+#include <utility>
 
 namespace hf::justdo {
 constinit thread_local thread* current = nullptr;
+static_assert(sizeof(thread_log::entries[0]) == HF_JUSTDO_ENTRY_WORDS * word_bytes &&
+              offsetof(thread_log, entries) == word_bytes &&
+              offsetof(log_entry, value) == word_bytes &&
+              static_cast<unsigned>(action::store) == HF_JUSTDO_STORES);
 
 thread::thread(pool::impl& in, std::uint64_t offset, std::uint64_t bytes)
     : pool_(&in), pm_(in.file->medium()), block_(static_cast<thread_block*>(in.at(offset))),
@@ -42,66 +47,55 @@ void thread::goes_on(std::uint64_t offset, std::uint64_t bytes) noexcept {
 void thread::release_freed() noexcept {
     pool_->blocks.release(cache_, freed_);
     freed_ = {0, 0};
+    show_steps();
 }
 
-void* thread::enter(const hf_justdo_function& function, std::uint32_t& resumed) {
-    if (resuming_ != 0) {
-        const frame& f = again_[frames_.size()];
-        // Each source that calls a function with a frame has one of its own.
-        if (f.function->id != function.id || f.function->version != function.version)
-            fatal("%s (%s) diverged when it was resumed: it called %s, now it calls %s",
-                  frames_.empty() ? f.function->name : frames_.back().function->name,
-                  f.function->where, f.function->name, function.name);
-        frames_.push_back(f);
-        --resuming_;
-        frame_head& head = head_of(f);
-        if (resuming_ == 0) {
-            // Right before a call, perhaps, that is made again from there. Upholds (1), too: two
-            // stores that were made again are waited for with it.
-            put(head.call_place, program_counter{block_->log.counter}.place());
-            dirty(&head.call_place, word_bytes);
-        }
-        resumed = head.place();
-        return &head + 1;
+void* thread::enter_again(const hf_justdo_function& function, std::uint32_t& resumed) {
+    const frame& f = again_[frames_.size()];
+    // Each source that calls a function with a frame has one of its own.
+    if (f.function->id != function.id || f.function->version != function.version)
+        fatal("%s (%s) diverged when it was resumed: it called %s, now it calls %s",
+              frames_.empty() ? f.function->name : frames_.back().function->name, f.function->where,
+              f.function->name, function.name);
+    frames_.push_back(f);
+    --resuming_;
+    frame_head& head = head_of(f);
+    if (resuming_ == 0) {
+        // Right before a call, perhaps, that is made again from there. Upholds (1), too: two stores
+        // that were made again are waited for with it.
+        put(head.call_place, program_counter{block_->log.counter}.place());
+        dirty(&head.call_place, word_bytes);
     }
-    if (open_ && logged_depth_ > frames_.size()) // its bytes still count
+    resumed = head.place();
+    return &head + 1;
+}
+
+/// Any but the outermost one, or that where it has no room, or is there.
+void* thread::enter_inside(const hf_justdo_function& function, std::uint64_t bytes,
+                           std::uint32_t& resumed) {
+    if (resuming_ != 0) return enter_again(function, resumed);
+    if (open_ && logged_depth() > frames_.size()) // its bytes still count
         fatal("%s (%s) is called in a section without hf_justdo_call", function.name,
               function.where);
     frame mine = frames_.empty() ? first_ : frames_.back();
     if (!frames_.empty()) mine.offset += head_of(mine).bytes;
-    const std::uint64_t size = sizeof(frame_head) + round_up(function.frame_bytes, line_bytes);
-    if (size > mine.end - mine.offset || frames_.size() == program_counter::depth_max) [[unlikely]]
-        mine = frame_in_more(function, size);
+    if (bytes > mine.end - mine.offset) [[unlikely]]
+        mine = frame_in_more(function, bytes);
     mine.function = &function;
     frames_.push_back(mine);
-    frame_head& head = head_of(frames_.back());
-    put(head.function_id, function.id);
-    put(head.function_version, function.version);
-    put(head.bytes, size);
-    put(head.call_place, 0);
-    put(head.constants, layout_of(function));
-    dirty(&head, sizeof head);
-    resumed = 0;
-    return &head + 1;
+    return begin_frame(head_of(mine), function, bytes, resumed);
 }
 
-void thread::check_argument(const void* pointer, std::uint32_t number) const noexcept {
-    if (pointer == nullptr || pool_->contains(pointer)) [[likely]]
-        return;
+void thread::leads_elsewhere(const void* pointer, std::uint32_t number) const noexcept {
     fatal("%s (%s): argument %u (%p) does not lead into pool %s: memory that dies with the "
           "process is not there when the section is resumed: read it through hf::vlog_preserve "
           "only",
           function()->name, function()->where, number, pointer, pool_->file->path().c_str());
 }
 
-void thread::leave() noexcept {
-    HF_ASSERT(!frames_.empty());
-    if (open_ && frames_.size() == 1)
-        fatal(
-            "%s (%s) returns with a section open, which nothing could resume: a lock is still held",
-            function()->name, function()->where);
-    frames_.pop_back();
-    if (frames_.empty()) current = nullptr;
+void thread::leaves_open() const noexcept {
+    fatal("%s (%s) returns with a section open, which nothing could resume: a lock is still held",
+          function()->name, function()->where);
 }
 
 void thread::call(std::uint32_t place) {
@@ -111,8 +105,8 @@ void thread::call(std::uint32_t place) {
     // saved for the step before: a callee may come back without a step, and the next point of this
     // frame saves over that.
     const bool is_there =
-        logged_depth_ == frames_.size() && program_counter{block_->log.counter}.place() == place;
-    if (open_ && logged_depth_ >= frames_.size() && !is_there) move_to(place);
+        logged_depth() == frames_.size() && program_counter{block_->log.counter}.place() == place;
+    if (open_ && logged_depth() >= frames_.size() && !is_there) move_to(place);
     frame_head& head = head_of(frames_.back());
     put(head.call_place, place);
     dirty(&head.call_place, word_bytes);
@@ -126,7 +120,7 @@ static bool is_of_program(const void* address) noexcept {
 
 /// Whether the active entry has nothing that recovery would do again.
 bool thread::at_point() const noexcept {
-    return block_->log.entries[active_].what() == action::none;
+    return block_->log.entries[active()].what() == action::none;
 }
 
 void thread::copy(void* to, const void* from, std::uint64_t bytes, std::uint32_t place) {
@@ -165,7 +159,7 @@ void thread::move(std::uint64_t to, move_rest rest, std::uint32_t place) {
         const std::uint64_t from = rest.backwards() ? rest.from() - n : rest.from() + before;
         to = rest.backwards() ? to - n : to + before;
         rest = {n << 48 | from, (rest.extra & move_rest::from_end) | (rest.left_bytes() - n)};
-        const unsigned stage = active_ ^ 1; // the other one is the active entry's, perhaps
+        const unsigned stage = active() ^ 1; // the other one is the active entry's, perhaps
         // A damaged log may lead into the stages themselves.
         std::memmove(block_->stages[stage], pool_->at(from), n);
         dirty(block_->stages[stage], n);
@@ -224,7 +218,8 @@ void thread::free(void* given, std::uint32_t place) {
     if (b.bytes == 0) fatal("hf_justdo_free(%p): no allocated block of an open pool", given);
     step({log_entry::where_of(action::free, 0, 0), b.offset, b.bytes}, place);
     pool_->blocks.durable().retract(b, [&](const void* word) { dirty(word, word_bytes); });
-    freed_ = b; // upholds (5)
+    freed_ = b;                    // upholds (5)
+    hf_justdo_steps.words_end = 0; // the next step releases it
 }
 
 /// The first place of the lock log that holds this; no_place: none does.
@@ -255,6 +250,13 @@ void thread::let_go(unsigned at, std::uint64_t word) noexcept {
         while (held_end_ > 0 && held_[held_end_ - 1] == 0) --held_end_;
     } else more_.let_go(at, word);
     --held_count_;
+}
+
+/// A section of another engine under this lock may be re-executed, or replayed, until its mark is
+/// durable.
+void thread::settle_others() {
+    pool_->lanes.store_due_marks();
+    if (pm_.loses_caches()) unfenced_ = unfenced::more;
 }
 
 bool thread::acquire(const hf_justdo_lock_calls& calls, void* lock, bool wait) {
@@ -305,15 +307,13 @@ bool thread::lock(void* lock, std::uint32_t kind, std::uint32_t place, bool wait
         if (calls->reset != nullptr) put(log.intended, 0), dirty(&log.intended, word_bytes);
         return false;
     }
-    // A section of another engine under this lock may be re-executed, or replayed, until its mark
-    // is durable.
-    if (pool_->lanes.leaves_out.load(std::memory_order_acquire) != lane_set::no_lane ||
-        pool_->lanes.deferring() != 0) {
-        pool_->lanes.store_due_marks();
-        if (pm_.loses_caches()) unfenced_ = unfenced::more;
+    if (others_are_due()) settle_others();
+    hold(at, word);
+    if (!open_ && pm_.keeps_order()) {
+        begin_in_order(log, word, place);
+        return true;
     }
     open_ = true;
-    hold(at, word);
     step({log_entry::where_of(action::lock, 0, 0), word, at}, place);
     put(log.owned, word); // upholds (4)
     pm_.flush(&log.owned, word_bytes);
@@ -336,6 +336,8 @@ void thread::unlock(void* lock, std::uint32_t kind, std::uint32_t place) {
     let_go(at, word);
     if (held_count_ == 0) {
         last_place_ = at;
+        pm_.store_word(&block_->log.counter, 0);
+        pm_.fence(); // upholds (3)
         end();
         if (at >= lock_places) [[unlikely]]
             leave_far_place(log);
@@ -374,18 +376,6 @@ void thread::forget_intention(const hf_justdo_lock_calls& calls, void* lock,
     dirty(&at.intended, word_bytes);
 }
 
-/// Ends the section. Requires: all of it is durable.
-void thread::end() noexcept {
-    HF_ASSERT_SLOW(unfenced_ == unfenced::nothing);
-    pm_.store_word(&block_->log.counter, 0);
-    pm_.fence(); // upholds (3)
-    if (freed_.bytes != 0) release_freed();
-    open_ = false;
-    logged_depth_ = 0;
-    persist::counters& count = persist::thread_counters();
-    ++count.sections;
-    count.log_bytes += word_bytes;
-    count.pm_bytes += word_bytes;
-}
-
 } // namespace hf::justdo
+
+constinit __thread hf_justdo_plain_steps hf_justdo_steps{};

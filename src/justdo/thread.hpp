@@ -15,6 +15,12 @@
 // (5) A freed block belongs to nobody until the entry that frees it is no longer active: otherwise
 //     repeating the entry would free the block under its new owner.
 //
+// Where the medium keeps order nothing is waited for, and no store is torn:
+// (6) A step that only stores a word, or nothing, is plain stores in the order of (2), which
+//     compiled code makes in line (hf_justdo_steps). What it writes of its entry is what its action
+//     reads.
+// (7) The first lock is owned in the log before the section is open: until then that means nothing.
+//
 // Differs: one ordering point a store, where the paper's order needs two (1); locks that free
 //          themselves, as generations do, are not intended; an allocation is an entry, and its
 //          result a store of that entry.
@@ -46,19 +52,30 @@ public:
     [[noreturn]] virtual void finished() noexcept = 0;
 };
 
+class thread;
+/// The thread whose functions are running here; null: none.
+extern constinit thread_local thread* current __attribute__((tls_model("initial-exec")));
+
 class thread {
 public:
     thread(pool::impl& in, std::uint64_t offset, std::uint64_t bytes);
 
     std::uint64_t offset() const noexcept { return pool_->offset_of(block_); }
     bool open() const noexcept { return open_; }
+    bool contains(const void* address) const noexcept {
+        return static_cast<std::uint64_t>(static_cast<const std::byte*>(address) - base_) <
+               pool_bytes_;
+    }
     const hf_justdo_function* function() const noexcept {
         return frames_.empty() ? nullptr : frames_.back().function;
     }
 
     // The calls of justdo_abi.h.
     void* enter(const hf_justdo_function& function, std::uint32_t& resumed);
-    void check_argument(const void* pointer, std::uint32_t number) const noexcept;
+    void check_argument(const void* pointer, std::uint32_t number) const noexcept {
+        if (pointer != nullptr && !contains(pointer)) [[unlikely]]
+            leads_elsewhere(pointer, number);
+    }
     void leave() noexcept;
     void call(std::uint32_t place);
     void note(const void* address, std::uint64_t bytes);
@@ -70,6 +87,10 @@ public:
     void free(void* given, std::uint32_t place);
     bool lock(void* lock, std::uint32_t kind, std::uint32_t place, bool wait);
     void unlock(void* lock, std::uint32_t kind, std::uint32_t place);
+    /// The same where a section begins, or ends, in a medium that keeps order, with no lock. False:
+    /// something else is asked for, and nothing is done.
+    bool begin_without_lock(std::uint32_t kind, std::uint32_t place) noexcept;
+    bool end_without_lock(std::uint32_t kind) noexcept;
 
     /// Nobody's any more: the blocks at hand go back.
     void retire() noexcept { pool_->blocks.release_all(cache_); }
@@ -148,6 +169,22 @@ private:
     std::uint64_t in_pool(const void* address, std::uint64_t bytes,
                           const char* call) const noexcept;
     void goes_on(std::uint64_t offset, std::uint64_t bytes) noexcept;
+    void* enter_again(const hf_justdo_function& function, std::uint32_t& resumed);
+    void* enter_inside(const hf_justdo_function& function, std::uint64_t bytes,
+                       std::uint32_t& resumed);
+    void* begin_frame(frame_head& head, const hf_justdo_function& function, std::uint64_t bytes,
+                      std::uint32_t& resumed) noexcept;
+    [[noreturn]] void leads_elsewhere(const void* pointer, std::uint32_t number) const noexcept;
+    [[noreturn]] void leaves_open() const noexcept;
+    unsigned active() const noexcept { return program_counter{block_->log.counter}.active(); }
+    std::uint64_t logged_depth() const noexcept {
+        return program_counter{block_->log.counter}.depth();
+    }
+    void show_steps() noexcept;
+    bool others_are_due() const noexcept;
+    void settle_others();
+    void begin_in_order(lock_place& log, std::uint64_t word, std::uint32_t place) noexcept;
+    void step_in_order(const log_entry& entry, std::uint32_t place) noexcept;
     bool at_point() const noexcept;
     [[noreturn]] void outside(const void* address, const char* call) const noexcept;
     void step(log_entry entry, std::uint32_t place);
@@ -183,8 +220,6 @@ private:
     thread_cache cache_;
     std::vector<frame> frames_;
     bool open_ = false;
-    unsigned active_ = 0;
-    std::uint64_t logged_depth_ = 0; // the program counter's
     // What a fence has yet to wait for: nothing; the active entry's action, which can be repeated
     // with the next (1); or more.
     enum class unfenced : std::uint8_t { nothing, last_step, more } unfenced_ = unfenced::nothing;
@@ -200,8 +235,5 @@ private:
     std::vector<frame> again_;   // those frames
     party* party_ = nullptr;
 };
-
-/// The thread whose functions are running here; null: none.
-extern constinit thread_local thread* current;
 
 } // namespace hf::justdo

@@ -16,6 +16,8 @@
 
 namespace hf::justdo {
 
+constinit thread_local thread_at_hand at_hand;
+
 bool threads::in_section() noexcept {
     std::scoped_lock held{lock_};
     return std::ranges::any_of(all_, [](const auto& t) { return t->open(); });
@@ -105,6 +107,7 @@ struct leases {
     std::vector<lease> all;
     ~leases() {
         current = nullptr;
+        at_hand = {};
         std::scoped_lock held{registry::guard()};
         for (const lease& l : all)
             if (registry::is_open(l.instance)) l.from->give_back(l.mine);
@@ -149,7 +152,11 @@ thread& thread_of(pool::impl& in, const char* what) {
 }
 
 /// In a child of fork() the parent's pools are not this process's.
-[[maybe_unused]] const int watching = pthread_atfork(nullptr, nullptr, [] { current = nullptr; });
+[[maybe_unused]] const int watching = pthread_atfork(nullptr, nullptr, [] {
+    current = nullptr;
+    at_hand = {};
+    hf_justdo_steps.words_end = 0;
+});
 
 } // namespace
 
@@ -160,7 +167,7 @@ result<thread*> lease_thread(pool::impl& in) {
 }
 status check_usable(const pool::impl& in) { return why_none(in); }
 
-thread& calling_thread(const void* in, const char* what) {
+thread& find_calling_thread(const void* in, const char* what) {
     if (current != nullptr) return *current;
     pool::impl* pool = registry::pool_of(in);
     if (pool == nullptr) registry::refuse_parents(in, what);
@@ -169,6 +176,7 @@ thread& calling_thread(const void* in, const char* what) {
     if (pool == nullptr)
         fatal("%s: none of its arguments lies in a pool, and not exactly one pool is open", what);
     current = &thread_of(*pool, what);
+    if (pool->instance == registry::only_instance()) at_hand = {pool->instance, current};
     return *current;
 }
 

@@ -10,6 +10,7 @@
 #include <justdo/inspect.hpp>
 #include <justdo/thread.hpp>
 #include <open/engine.hpp>
+#include <open/registry.hpp>
 
 #include <memory>
 #include <mutex>
@@ -43,10 +44,23 @@ private:
     std::vector<thread*> idle_; // of 'all_'
 };
 
+/// The calling thread's own one in the process's only pool; 0: nobody has looked yet.
+struct thread_at_hand {
+    std::uint64_t instance = 0;
+    thread* mine = nullptr;
+};
+extern constinit thread_local thread_at_hand at_hand __attribute__((tls_model("initial-exec")));
+
+thread& find_calling_thread(const void* in, const char* what);
 /// The thread that calls 'what'. If functions of a resumed section run on it, that section's
 /// thread. Else the calling thread's own, of the pool that 'in' lies in, or of the only pool; its
 /// first use leases it. Ends the process with a message if there is no such pool.
-thread& calling_thread(const void* in, const char* what);
+inline thread& calling_thread(const void* in, const char* what) {
+    if (current == nullptr && at_hand.instance == registry::only_instance() &&
+        at_hand.mine != nullptr && at_hand.mine->contains(in)) [[likely]]
+        return *(current = at_hand.mine);
+    return find_calling_thread(in, what);
+}
 /// Whether threads can have blocks in the pool. Errors: missing_engine, permission (read-only).
 status check_usable(const pool::impl& in);
 /// The calling thread's own block in the pool, made when it is first asked for. Errors: those,

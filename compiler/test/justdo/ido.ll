@@ -7,11 +7,11 @@
 ; CHECK-LABEL: define void @fills(
 ; CHECK: call void @hf_justdo_lock(ptr null, i32 2, i32
 ; CHECK: store i64 1, ptr
-; CHECK-NEXT: call void @hf_justdo_note(ptr {{.*}}, i64 8)
+; CHECK: call void @hf_justdo_note(ptr {{.*}}, i64 8)
 ; CHECK: store i64 2, ptr
-; CHECK-NEXT: call void @hf_justdo_note(ptr {{.*}}, i64 8)
+; CHECK: call void @hf_justdo_note(ptr {{.*}}, i64 8)
 ; CHECK: store i64 3, ptr
-; CHECK-NEXT: call void @hf_justdo_note(ptr {{.*}}, i64 8)
+; CHECK: call void @hf_justdo_note(ptr {{.*}}, i64 8)
 ; CHECK-NOT: call void @hf_justdo_store
 ; CHECK: call void @hf_justdo_unlock(ptr null, i32 2, i32
 define void @fills(ptr %p) "holdfast.txfunc" {
@@ -28,7 +28,7 @@ define void @fills(ptr %p) "holdfast.txfunc" {
 ; CHECK-LABEL: define void @two(
 ; CHECK: call void @hf_justdo_lock(ptr null, i32 2, i32
 ; CHECK: store i64 %{{.*}}, ptr
-; CHECK-NEXT: call void @hf_justdo_note(
+; CHECK: call void @hf_justdo_note(
 ; CHECK: load i64, ptr
 ; CHECK: call void @hf_justdo_store(ptr {{.*}}, i64 {{.*}}, i32 8, i32
 ; CHECK-NOT: call void @hf_justdo_store

@@ -53,7 +53,7 @@ done:
 ; CHECK: store i64 %x, ptr
 ; CHECK: call void @hf_justdo_point(
 ; CHECK: call void @hf_justdo_store(ptr {{.*}}, i64 %{{.*}}, i32 8,
-; CHECK-NEXT: fence seq_cst
+; CHECK: fence seq_cst
 define void @asks(ptr %a, ptr %b) "holdfast.txfunc" {
   %x = load atomic i64, ptr %a acquire, align 8
   store atomic i64 %x, ptr %b seq_cst, align 8

@@ -42,8 +42,8 @@ define void @two_stores(ptr %p) "holdfast.txfunc" {
 ; CHECK: %[[AREA:.*]] = select i1 %[[SECOND]]
 ; CHECK: %[[AT:.*]] = getelementptr i8, ptr %[[AREA]], i64 0
 ; CHECK: store i64 %i, ptr
-; CHECK: call void @hf_justdo_note(ptr {{.*}}, i64 8)
 ; CHECK: %[[POINT:.*]] = or i32 %[[BIT]], 1
+; CHECK: call void @hf_justdo_note(ptr {{.*}}, i64 8)
 ; CHECK: call void @hf_justdo_store(ptr {{.*}}, i64 {{.*}}, i32 8, i32 %[[POINT]])
 define void @counts(ptr %p, i64 %n) "holdfast.txfunc" {
   br label %loop
@@ -65,7 +65,7 @@ done:
 ; CHECK: store <2 x i64>
 ; CHECK: call void @hf_justdo_point(i32 1)
 ; CHECK: store <2 x i64>
-; CHECK-NEXT: call void @hf_justdo_note(ptr {{.*}}, i64 16)
+; CHECK: call void @hf_justdo_note(ptr {{.*}}, i64 16)
 ; CHECK: call void @hf_justdo_unlock(
 define void @wide(ptr %p) "holdfast.txfunc" {
   %v = load <2 x i64>, ptr %p

@@ -410,6 +410,9 @@ using namespace oracle;
 
 extern "C" {
 
+__thread hf_justdo_plain_steps hf_justdo_steps
+    __attribute__((tls_model("initial-exec"))); // none is in line
+
 void hf_justdo_register(const hf_justdo_function* function) noexcept {
     registered().insert(function);
 }

@@ -84,7 +84,8 @@ void hf_justdo_leave(void) HF_NOEXCEPT;
 void hf_justdo_call(uint32_t point) HF_NOEXCEPT;
 
 // Notes bytes that were stored in place, as the head of this file allows: durable before the next
-// step.
+// step. Also of no bytes: what the thread has stored so far is durable before the next step, and
+// no resumption behind that stores it again.
 void hf_justdo_note(const void* address, uint64_t bytes) HF_NOEXCEPT;
 
 // Steps. Each moves the program counter, also where nothing is left to do (of no bytes, of a null
@@ -103,6 +104,25 @@ void hf_justdo_fill(void* to, int byte, uint64_t bytes, uint32_t point) HF_NOEXC
 void* hf_justdo_alloc(uint64_t bytes, void** slot, uint32_t point) HF_NOEXCEPT;
 // Frees a block; null does nothing. No other thread gets the block before this thread's next step.
 void hf_justdo_free(void* block, uint32_t point) HF_NOEXCEPT;
+
+// A step in a medium that keeps order, as compiled code makes it in line: 'where', of an entry of
+// the log, and 'value'; the program counter; the store. 'counter' is the program counter that names
+// neither entry nor point; of the log it is the first word, with two entries of
+// HF_JUSTDO_ENTRY_WORDS behind it, and its highest bit says which one is active. A word that begins
+// at an offset below 'words_end' lies in the pool. In other media, and where a step does more, that
+// is 0, and every step is a call.
+struct hf_justdo_plain_steps {
+    uint64_t* log;
+    char* base; // the pool's first byte
+    uint64_t words_end;
+    uint64_t counter;
+    uint64_t entries; // of the log, since the section began
+    uint64_t bytes;   // stored to the pool and noted, since then
+};
+#define HF_JUSTDO_ENTRY_WORDS 3u
+#define HF_JUSTDO_STORES 1u // highest byte of 'where' of a store; then its bytes:8, its offset:48
+extern __thread struct hf_justdo_plain_steps hf_justdo_steps
+    __attribute__((tls_model("initial-exec")));
 
 // Locks. They lie in the pool. Recovery gives those that a section owned to the thread that resumes
 // it. All that the section has stored is durable before it releases a lock. The last unlock ends
