@@ -3,6 +3,8 @@
 
 namespace kill_test {
 
-std::vector<workload*> workloads() { return {&map_workload(), &bank_workload()}; }
+std::vector<workload*> workloads() {
+    return {&map_workload(), &bank_workload(), &locked_workload()};
+}
 
 } // namespace kill_test

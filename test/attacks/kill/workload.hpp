@@ -44,6 +44,7 @@ workload& tree_workload(); // what it stores lazily with engine selective is reb
 workload& bank_workload();
 workload& blob_workload();
 workload& grid_workload();
+workload& locked_workload();
 workload& containers_workload();
 workload& simpo_structures_workload();
 workload& simpo_retraced_workload();
