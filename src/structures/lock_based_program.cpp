@@ -48,9 +48,11 @@ void take(map& m, const step& s) {
     else if (s.what == step::change) m.replace(s.key, s.value);
     else m.erase(s.key);
 }
+bool changed = false; // the last 'change' of a vector found its element
 void take(structures::growing_vector& v, const step& s) {
     if (s.what == step::in) v.push_back(s.value);
-    else v.set(s.key, s.value);
+    else if (s.what == step::change) changed = v.set(s.key, s.value);
+    else if (s.what == step::out || changed) v.set(s.key, s.value);
 }
 
 template <class Structure> class lock_based final : public hf::crash::pool_program {
@@ -116,7 +118,9 @@ void add(const char* name, const char* what, std::vector<step> before,
         {{in, 0, 1}, {in, 0, 2}, {in, 0, 3}, {in, 0, 4}, {in, 0, 5}, {in, 0, 6}, {in, 0, 7}},
         {{{in, 0, 8}, {in, 0, 9}, {out, 8, 90}}});
     add<vector>("vector", "two threads", {{in, 0, 1}}, {{{in, 0, 2}}, {{out, 0, 9}}});
-    add<vector>("vector", "changed as it is there", {}, {{{in, 0, 2}}, {{out, 0, 9}}});
+    // The first element says whether the second one was there to be changed.
+    add<vector>("vector", "changed as it is there", {{in, 0, 1}},
+                {{{in, 0, 2}}, {{change, 1, 9}, {least, 0, 9}}});
     return true;
 }();
 
