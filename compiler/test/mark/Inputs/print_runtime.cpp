@@ -8,6 +8,7 @@
 static int open_sections = 0;
 
 extern "C" {
+__thread hf_word_log hf_words; // no room: each entry is a call
 void hf_txfunc_register(const hf_txfunc* f) noexcept {
     std::printf("register %s %p\n", f->name, static_cast<const void*>(f));
 }

@@ -8,6 +8,7 @@
 #include <cstdio>
 
 extern "C" {
+__thread hf_word_log hf_words; // no room: each entry is a call
 hf_trace_region hf_trace_watched = {0, 0};
 
 static void say(const char* what, const void* address, uint64_t bytes) {
