@@ -14,6 +14,7 @@
 
 #include <chrono>
 #include <cmath>
+#include <cstddef>
 #include <cstdio>
 #include <cstdlib>
 #include <limits>
@@ -35,7 +36,8 @@ struct asked {
 struct sample {
     std::chrono::steady_clock::time_point at;
     std::uint64_t generation = 0, pool_bytes = 0;
-    std::vector<std::uint64_t> committed; // by lane: its last section known to be committed
+    // By lane: its last section known to be committed, and how many have ended a word log.
+    std::vector<std::uint64_t> committed, ended;
     space blocks;
     hf::mode mode = hf::mode::process;
     bool in_use = false;
@@ -60,8 +62,11 @@ result<sample> take(const std::string& path, const sample* before) {
     now.mode = static_cast<hf::mode>(header.mode);
     const verify::pool_image pool(bytes, header);
     now.pool_bytes = pool.pool_bytes();
-    for (std::uint32_t lane = 0; lane < header.lane_count; ++lane)
-        now.committed.push_back(pool.word(header.lanes_offset + lane * header.lane_bytes));
+    for (std::uint32_t lane = 0; lane < header.lane_count; ++lane) {
+        const std::uint64_t at = header.lanes_offset + lane * header.lane_bytes;
+        now.committed.push_back(pool.word(at + offsetof(lane_header, committed)));
+        now.ended.push_back(pool.word(at + offsetof(lane_header, ended)));
+    }
     now.blocks = space_of(pool);
     now.in_use = file->in_use();
     const bool same = before != nullptr && before->in_use && before->generation == now.generation;
@@ -94,10 +99,12 @@ rates between(const sample& a, const sample& b) {
     if (a.generation != b.generation || a.committed.size() != b.committed.size()) return out;
     std::uint64_t sections = 0;
     for (std::size_t lane = 0; lane < a.committed.size(); ++lane) {
-        if (b.committed[lane] <= a.committed[lane]) continue;
         // The first section of a lane is beyond the gap that every open leaves.
-        sections += (b.committed[lane] - a.committed[lane]) % epoch_gap;
-        ++out.lanes;
+        std::uint64_t here = b.ended[lane] - a.ended[lane];
+        if (b.committed[lane] > a.committed[lane])
+            here += (b.committed[lane] - a.committed[lane]) % epoch_gap;
+        sections += here;
+        if (here != 0) ++out.lanes;
     }
     out.sections_per_second =
         static_cast<double>(sections) / std::chrono::duration<double>(b.at - a.at).count();

@@ -60,6 +60,7 @@ TEST_F(EngineFacts, ASectionOfAnUnknownFunctionIsRefusedWhereTheTableSaysItsBuil
         pending_section section{};
         section.begin.engine = static_cast<std::uint16_t>(e->bit());
         section.begin.function_id = 0x1234;
+        section.in_words = true; // as such a pool's sections are
         const status s = e->check(opened->internals(), section);
         const bool refused = s.code() == errc::function_changed;
         EXPECT_EQ(refused, e->row().build == recovery_build::its_build) << e->name();

@@ -66,7 +66,7 @@ struct lane_header {
     std::uint64_t logged;
     std::uint64_t logged_engine;
     std::uint64_t logged_function;
-    std::uint64_t reserved; // zero
+    std::uint64_t ended; // so many sections have ended a word log here: for `holdfast top`
 };
 // In place of a witness, where the lane is not written in order (any more); 0: it never was.
 inline constexpr std::uint64_t lane_unordered = 0x756e6f726465726bULL;

@@ -112,6 +112,7 @@ public:
         if (hf_words.next != first_) { // a section that stores nothing leaves no trace
             count_entries();
             lane_writer::store_in_order(reinterpret_cast<std::byte*>(&header_->logged), 0);
+            std::atomic_ref(header_->ended).store(header_->ended + 1, std::memory_order_relaxed);
         }
         hf_words.next = hf_words.limit;
     }

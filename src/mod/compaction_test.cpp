@@ -346,11 +346,11 @@ TEST_P(Compaction, RefusesWhatItCannotMove) {
                     return word;
                 }).ok());
     in.close();
-    refused(errc::conflict, "no word of it");
+    refused(errc::conflict, "to be a word of 4 bytes");
     in.make_new(GetParam());
     ASSERT_NE(in.pool().root<std::uint64_t>(), nullptr);
     in.close();
-    refused(errc::conflict, "not MOD's");
+    refused(errc::conflict, "expected MOD's containers alone");
     in.make_new(GetParam());
     in.close();
     const std::string second = in.path() + ".link";

@@ -274,7 +274,7 @@ TEST_F(aborts, AClosureMayCaptureWhatIsVolatile) {
             hf::pool two = open(second + ".child");
             joined_in(one.root<root>(), two.root<root>());
         },
-        "outside the pool of those before it");
+        "expected an address in the pool of the arguments before it");
     ::unlink((first + ".child").c_str());
     ::unlink((second + ".child").c_str());
 }

@@ -167,7 +167,7 @@ TEST_F(tx, RefusesAPointerIntoAnotherPool) {
             root* r = two.root<root>();
             hf::tx(one, [r] { r->value += 1; });
         },
-        "outside the pool of those before it");
+        "expected an address in the pool of the arguments before it");
 }
 
 TEST_F(tx, LeavesPointersAloneThatItDoesNotFollow) {
