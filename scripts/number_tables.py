@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Tables of docs/numbers.md, made of what 'holdfast bench ... --json' printed. The prose around them is written by hand.
 
-usage: numbers.py ROOT                            compare the page with its data, print what differs, exit 1 if anything does
-       numbers.py --write ROOT                    put the data into the page
-       numbers.py --run NAME ROOT -- COMMAND...   run COMMAND, keep what it prints in docs/numbers/NAME.json, then --write
-       numbers.py --self-test
+usage: number_tables.py ROOT                            compare the page with its data, print what differs, exit 1 if anything does
+       number_tables.py --write ROOT                    put the data into the page
+       number_tables.py --run NAME ROOT -- COMMAND...   run COMMAND, keep what it prints in docs/numbers/NAME.json, then --write
+       number_tables.py --self-test
 
 docs/numbers/NAME.json is a list of the bench's objects, each with the commit and the command that it is of. A run replaces
 the object with the same name and mode. The page must name each commit.
@@ -78,7 +78,7 @@ def check(page, data_of):
             findings.append(f"{PAGE}:{line}: the heading and docs/numbers/{name}.json differ in their number of columns")
         table = "".join("| " + " | ".join(row) + " |\n" for row in now)
         if table != body:
-            findings.append(f"{PAGE}:{line}: the table is not what docs/numbers/{name}.json says (numbers.py --write mends it)")
+            findings.append(f"{PAGE}:{line}: the table is not what docs/numbers/{name}.json says (number_tables.py --write mends it)")
         return f"<!-- numbers: {name} {what} -->\n{heading}{table}"
 
     return TABLE.sub(made, page), findings
