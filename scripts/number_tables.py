@@ -126,6 +126,8 @@ def self_test():
 def main():
     if sys.argv[1:] == ["--self-test"]:
         return self_test()
+    if not sys.argv[1:] or (sys.argv[1].startswith("-") and sys.argv[1] not in ("--run", "--write")):
+        sys.exit(__doc__)
     root = pathlib.Path(sys.argv[3] if sys.argv[1] == "--run" else sys.argv[-1]).resolve()
     folder, page = root / "docs/numbers", root / PAGE
     if sys.argv[1] == "--run":

@@ -21,6 +21,12 @@ constexpr const char Call[] =
     "enum or a std::variant that says what to call";
 constexpr const char Lock[] =
     "stays locked when its process dies: use hf::mutex or hf::shared_mutex";
+constexpr const char Own[] =
+    "keeps what is its own in volatile memory: store what to make it from, as "
+    "in hf::string or hf::vector";
+constexpr const char Table[] =
+    "keeps the address of its category, which is another in every process: "
+    "store the number alone";
 constexpr const char Heap[] =
     "keeps what it points to in volatile memory: use hf::unique_ptr, or a "
     "pointer to an object of hf::make";
@@ -33,6 +39,12 @@ const llvm::StringMap<const char *> &named() {
       {"std::weak_ptr", Heap},
       {"std::auto_ptr", Heap},
       {"std::any", Heap},
+      {"std::filesystem::path", Own},
+      {"std::filesystem::directory_entry", Own},
+      {"std::basic_regex", Own},
+      {"std::valarray", Own},
+      {"std::error_code", Table},
+      {"std::error_condition", Table},
       {"std::function", Call},
       {"std::move_only_function", Call},
       {"std::coroutine_handle", Call},
@@ -46,6 +58,7 @@ const llvm::StringMap<const char *> &named() {
       {"pthread_mutex_t", Lock},
       {"pthread_rwlock_t", Lock},
       {"pthread_spinlock_t", Lock},
+      {"mtx_t", Lock},
       {"std::condition_variable", Handle},
       {"std::condition_variable_any", Handle},
       {"std::counting_semaphore", Handle},
@@ -65,7 +78,9 @@ const llvm::StringMap<const char *> &named() {
       {"std::locale", Handle},
       {"std::random_device", Handle},
       {"std::filesystem::directory_iterator", Handle},
+      {"std::filesystem::recursive_directory_iterator", Handle},
       {"pthread_cond_t", Handle},
+      {"cnd_t", Handle},
       {"pthread_barrier_t", Handle},
       {"sem_t", Handle},
       {"_IO_FILE", Handle},

@@ -97,6 +97,8 @@ private:
         !Seen.insert(Record->getCanonicalDecl()).second)
       return;
     Record = Record->getDefinition();
+    if (Record->isEmpty()) // std::less<std::string_view> holds no view
+      return;
     if (isOfLibrary(*Record)) {
       if (const auto *Template =
               dyn_cast<ClassTemplateSpecializationDecl>(Record))

@@ -96,6 +96,13 @@ def check(mesh, engine, mode, kills, dice):
     return steps
 
 
+def refuses_an_angle_that_is_no_number(mesh):
+    done = subprocess.run([mesh.program, mesh.pool, "--points", "3", "--angle", "nan"], capture_output=True, text=True,
+                          timeout=120, check=False)
+    if done.returncode == 0 or "nan is not a number" not in done.stderr or os.path.exists(mesh.pool):
+        sys.exit(f"--angle nan: {done.stderr or 'accepted'}")
+
+
 def main():
     parse = argparse.ArgumentParser()
     parse.add_argument("program")
@@ -106,6 +113,7 @@ def main():
     given = parse.parse_args()
     with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
         mesh = Mesh(given.program, folder, given.points)
+        refuses_an_angle_that_is_no_number(mesh)
         for engine in given.engine or ENGINES:
             for mode in MODES:
                 try:

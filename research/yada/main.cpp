@@ -10,7 +10,9 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
+#include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <limits>
 
 namespace {
@@ -24,6 +26,11 @@ struct settings {
     std::uint64_t steps = std::numeric_limits<std::uint64_t>::max();
     std::string elements_file, journal;
 };
+
+/// CLI::Range lets 'nan' pass.
+std::string is_number(const std::string& text) {
+    return std::isnan(std::strtod(text.c_str(), nullptr)) ? text + " is not a number" : "";
+}
 
 int refuse(const std::string& why) {
     std::fprintf(stderr, "holdfast-yada: %s\n", why.c_str());
@@ -85,6 +92,7 @@ void declare(CLI::App& app, settings& to, std::string& mode) {
         ->capture_default_str();
     app.add_option("--angle", to.mesh.degrees, "The smallest that is allowed, in degrees")
         ->check(CLI::Range(1.0, 33.0))
+        ->check(is_number)
         ->capture_default_str();
     app.add_option("--points", to.mesh.points, "Of the input, in a square")
         ->check(CLI::Range(0U, 1U << 24))

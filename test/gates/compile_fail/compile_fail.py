@@ -5,7 +5,7 @@
 usage: compile_fail.py FILE… -- COMPILER OPTION…
 
 A file says '// error: text' on the line that must be refused, or '// error in a header: text' where
-the message points to something that the line calls.
+the message points to something that the line calls. No line is refused between '// [accepted]' and '// [/accepted]'.
 """
 import pathlib
 import re
@@ -20,7 +20,12 @@ def complaint(path, compiler, scratch):
                          text=True)
     if ran.returncode == 0:
         return "compiles"
+    accepted = False
     for number, line in enumerate(pathlib.Path(path).read_text().splitlines(), 1):
+        if line in ("// [accepted]", "// [/accepted]"):
+            accepted = line == "// [accepted]"
+        if accepted and f"{pathlib.Path(path).name}:{number}:" in ran.stderr:
+            return f"expected nothing in line {number}, found:\n{ran.stderr}"
         wanted = re.search(r"// error( in a header)?: (.+)", line)
         if not wanted:
             continue

@@ -9,6 +9,7 @@
 #include <array>
 #include <condition_variable>
 #include <cstdio>
+#include <filesystem>
 #include <functional>
 #include <future>
 #include <memory>
@@ -16,13 +17,17 @@
 #include <mutex>
 #include <optional>
 #include <pthread.h>
+#include <regex>
 #include <shared_mutex>
 #include <span>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <thread>
+#include <threads.h>
 #include <tuple>
 #include <typeindex>
+#include <valarray>
 #include <variant>
 #include <vector>
 
@@ -53,6 +58,11 @@ struct holder {
     std::shared_mutex shared;                  // error: use hf::mutex
     pthread_mutex_t old_lock;                  // error: use hf::mutex
     std::condition_variable waiting;           // error: is a handle of this process
+    std::filesystem::path where;               // error: 'holder::where' cannot live in a pool: std::filesystem::path
+    std::regex pattern;                        // error: keeps what is its own in volatile memory
+    std::valarray<int> values;                 // error: keeps what is its own in volatile memory
+    std::error_code failure;                   // error: store the number alone
+    mtx_t c_lock;                              // error: use hf::mutex
     std::thread worker;                        // error: is a handle of this process
     std::future<int> later;                    // error: is a handle of this process
     std::FILE* file;                           // error: leads to volatile memory
@@ -88,6 +98,13 @@ struct row {
 struct key {
     std::string_view text; // error: points to bytes of somebody else
 };
+// What holds none of the types that its arguments name.
+// [accepted]
+struct accepted {
+    std::map<hf::string, int, std::less<std::string_view>, hf::allocator<std::pair<const hf::string, int>>> found_by_view;
+    hf::unordered_map<hf::string, int, std::hash<std::string_view>, std::equal_to<std::string_view>> hashed_by_view;
+};
+// [/accepted]
 struct old_root {
     std::mutex lock; // error: use hf::mutex
 };
@@ -95,6 +112,7 @@ struct old_root {
 void ask(hf::pool& in, hf::migration& from, void* block) {
     (void)in.root<by_base>();
     (void)in.find_root<holder>();
+    (void)in.find_root<accepted>();
     (void)hf::make_array<drawing>(3);
     (void)hf::simpo::object<row>::find(in, "it");
     (void)hf::mod::map<key, int>::open(in, {"keys"});
