@@ -56,6 +56,15 @@ struct log::noted_lines {
     std::size_t count = 0;
     range ranges[ranges_max];
     std::vector<range> more; // of a section that runs
+    bool of_section = false; // a section that runs has lines here, or among those that are put off
+    /// How many lines, at most.
+    std::uint64_t lines() const noexcept {
+        std::uint64_t sum = 0;
+        const auto add = [&](const range& r) { sum += (r.end - r.first) / line_bytes; };
+        std::ranges::for_each(more, add);
+        std::for_each(ranges, ranges + count, add);
+        return sum;
+    }
 };
 
 /// Null if there is no memory for it.
@@ -63,6 +72,12 @@ log::noted_lines* log::mine() noexcept try {
     return &of_thread<noted_lines>::get();
 } catch (const std::bad_alloc&) {
     return nullptr;
+}
+
+/// What this thread has noted in this log; null: nothing ever.
+log::noted_lines* log::noted_here() const noexcept {
+    noted_lines* const noted = of_thread<noted_lines>::look();
+    return noted != nullptr && noted->instance == instance_ ? noted : nullptr;
 }
 
 log::log(std::string name) : name_(std::move(name)), instance_(++instances) {
@@ -174,6 +189,10 @@ void log::note(const void* address, std::size_t bytes) noexcept {
         noted->more.clear();
         noted->instance = instance_;
     }
+    if (runs_here()) {
+        noted->of_section = true;
+        if (put_off(first, end)) return;
+    }
     if (noted->count != 0) {
         auto& last = noted->ranges[noted->count - 1];
         if (first >= last.first && first <= last.end) {
@@ -276,6 +295,11 @@ std::uint64_t log::cover_lines() const noexcept {
 
 std::uint64_t log::reserved_lines() const noexcept { return runners_.size() * cover_lines(); }
 
+/// For so many more lines that are put off. Requires: lock_ held.
+bool log::has_room(std::uint64_t lines) const noexcept {
+    return pending_.size() + lines + reserved_lines() <= lines_max_;
+}
+
 /// Whether no section runs, but that one. Then none begins, either, until reopen(). Requires: lock_
 /// held.
 bool log::is_quiet(const runner* but) noexcept {
@@ -313,6 +337,15 @@ void log::put_off(std::uint64_t number, std::unique_lock<std::mutex>& held) {
     if (failed_.ok()) pending_.add(number);
 }
 
+/// Appends lines [first, end) of a section that runs. False: there is no room.
+bool log::put_off(std::uintptr_t first, std::uintptr_t end) noexcept {
+    const std::scoped_lock held{lock_};
+    if (!has_room((end - first) / line_bytes)) return false;
+    for (std::uintptr_t line = first; failed_.ok() && line < end; line += line_bytes)
+        pending_.add(number_of(line));
+    return true;
+}
+
 /// Takes what is pending as soon as no section runs. Requires: this thread's does not; lock_ held,
 /// as it is again on return.
 void log::absorb(std::unique_lock<std::mutex>& held) {
@@ -341,24 +374,32 @@ void log::wait_until_open(runner& mine) noexcept {
     }
 }
 
-void log::wake() noexcept {
-    const std::scoped_lock held{lock_};
-    written_.notify_all();
+bool log::end_section(runner& mine) noexcept {
+    noted_lines* const noted = noted_here();
+    const bool any = noted != nullptr && (noted->of_section || noted->count != 0);
+    // Lines of others that wait for its end may lead to those that it has noted.
+    if (any && hold_section(mine, 0)) {
+        let_go(mine);
+    } else {
+        stop(mine);
+        if (closed_.load()) [[unlikely]] { // somebody may wait for its end
+            const std::scoped_lock held{lock_};
+            written_.notify_all();
+        }
+        order();
+        if (any) noted->of_section = false;
+    }
+    leave(mine);
+    return any;
 }
 
 bool log::hold_section(runner& mine, std::uint64_t lines_max) noexcept {
     lock_.lock();
-    const noted_lines* const noted = of_thread<noted_lines>::look();
-    if (noted != nullptr && noted->instance == instance_) {
-        const auto add = [&](const noted_lines::range& r) {
-            lines_max += (r.end - r.first) / line_bytes;
-        };
-        std::ranges::for_each(noted->more, add);
-        std::for_each(noted->ranges, noted->ranges + noted->count, add);
-    }
+    if (const noted_lines* const noted = noted_here(); noted != nullptr)
+        lines_max += noted->lines();
     at_once_ = open_->room() >= pending_.size() + lines_max && is_quiet(&mine);
     if (at_once_) return true;
-    if (pending_.size() + lines_max + reserved_lines() <= lines_max_) return true;
+    if (has_room(lines_max)) return true;
     lock_.unlock();
     return false;
 }
@@ -371,7 +412,7 @@ void log::hold_cover() noexcept {
 void log::hold(std::uint64_t lines) noexcept {
     std::unique_lock held{lock_};
     HF_ASSERT(lines + reserved_lines() <= lines_max_);
-    while (failed_.ok() && pending_.size() + lines + reserved_lines() > lines_max_) absorb(held);
+    while (failed_.ok() && !has_room(lines)) absorb(held);
     held.release();
 }
 
@@ -397,14 +438,16 @@ void log::let_go() noexcept {
 
 void log::let_go(runner& mine) noexcept {
     std::unique_lock held{lock_, std::adopt_lock};
-    if (noted_lines* const noted = of_thread<noted_lines>::look();
-        noted != nullptr && noted->instance == instance_) {
+    noted_lines* const noted = noted_here();
+    // hold_cover() has made no room for them: then the next order() takes them.
+    if (noted != nullptr && (at_once_ || has_room(noted->lines()))) {
         for (const auto& r : noted->more) append_range(r.first, r.end);
         for (std::size_t i = 0; i < noted->count; ++i)
             append_range(noted->ranges[i].first, noted->ranges[i].end);
         noted->more.clear();
         noted->count = 0;
     }
+    if (noted != nullptr) noted->of_section = false;
     stop(mine);
     if (absorbing_) written_.notify_all();
     if (std::exchange(at_once_, false)) {
