@@ -3,6 +3,7 @@
 #include <base/line.hpp>
 #include <base/of_thread.hpp>
 #include <power/log.hpp>
+#include <power/noted_lines.hpp>
 
 #include <fmt/format.h>
 
@@ -19,7 +20,6 @@
 namespace hf::power {
 namespace {
 
-constexpr std::size_t ranges_max = 128;
 /// A section's log has at most so many lines before it goes to the disk: 4 KiB, or a sixteenth of
 /// the longest batch.
 constexpr std::uint64_t cover_lines_max = 64, cover_part = 16;
@@ -47,25 +47,6 @@ status no_memory_for_checkpoint(const std::string& name) noexcept try {
 }
 
 } // namespace
-
-struct log::noted_lines {
-    struct range {
-        std::uintptr_t first, end;
-    };
-    std::uint64_t instance = 0; // of the log
-    std::size_t count = 0;
-    range ranges[ranges_max];
-    std::vector<range> more; // of a section that runs
-    bool of_section = false; // a section that runs has lines here, or among those that are put off
-    /// How many lines, at most.
-    std::uint64_t lines() const noexcept {
-        std::uint64_t sum = 0;
-        const auto add = [&](const range& r) { sum += (r.end - r.first) / line_bytes; };
-        std::ranges::for_each(more, add);
-        std::for_each(ranges, ranges + count, add);
-        return sum;
-    }
-};
 
 /// Null if there is no memory for it.
 log::noted_lines* log::mine() noexcept try {
@@ -97,10 +78,8 @@ void log::hold_all() noexcept { logs_lock.lock(); }
 void log::release_all() noexcept { logs_lock.unlock(); }
 void log::forget_inherited() noexcept {
     logs().clear();
-    if (noted_lines* const noted = of_thread<noted_lines>::look(); noted != nullptr) {
-        noted->count = 0;
-        noted->more.clear();
-    }
+    if (noted_lines* const noted = of_thread<noted_lines>::look(); noted != nullptr)
+        noted->forget();
 }
 
 void log::stop_thread() noexcept {
@@ -185,8 +164,7 @@ void log::note(const void* address, std::size_t bytes) noexcept {
         const std::scoped_lock held{logs_lock};
         for (log* other : logs())
             if (other->instance_ == noted->instance) other->take_noted(*noted);
-        noted->count = 0;
-        noted->more.clear();
+        noted->forget();
         noted->instance = instance_;
     }
     if (runs_here()) {
@@ -200,9 +178,9 @@ void log::note(const void* address, std::size_t bytes) noexcept {
             return;
         }
     }
-    if (noted->count == ranges_max) {
+    if (noted->count == noted_lines::ranges_max) {
         if (runs_here())
-            noted->more.insert(noted->more.end(), noted->ranges, noted->ranges + ranges_max);
+            noted->more.insert(noted->more.end(), noted->ranges, noted->ranges + noted->count);
         else take_noted(*noted);
         noted->count = 0;
     }
@@ -211,13 +189,8 @@ void log::note(const void* address, std::size_t bytes) noexcept {
 
 void log::take_noted(noted_lines& noted) noexcept {
     std::unique_lock held{lock_};
-    const auto take_all = [&](std::span<const noted_lines::range> ranges) {
-        for (const auto& r : ranges) take(r.first, r.end, held);
-    };
-    take_all(noted.more);
-    take_all({noted.ranges, noted.count});
-    noted.more.clear();
-    noted.count = 0;
+    noted.for_each([&](const noted_lines::range& r) { take(r.first, r.end, held); });
+    noted.forget();
     take_pending_if_quiet(held);
     write_early();
 }
@@ -441,11 +414,8 @@ void log::let_go(runner& mine) noexcept {
     noted_lines* const noted = noted_here();
     // hold_cover() has made no room for them: then the next order() takes them.
     if (noted != nullptr && (at_once_ || has_room(noted->lines()))) {
-        for (const auto& r : noted->more) append_range(r.first, r.end);
-        for (std::size_t i = 0; i < noted->count; ++i)
-            append_range(noted->ranges[i].first, noted->ranges[i].end);
-        noted->more.clear();
-        noted->count = 0;
+        noted->for_each([this](const noted_lines::range& r) { append_range(r.first, r.end); });
+        noted->forget();
     }
     if (noted != nullptr) noted->of_section = false;
     stop(mine);

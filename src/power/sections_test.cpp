@@ -372,8 +372,8 @@ TEST(PowerSections, OfThreadsThatAllWaitForTheDiskComeThere) {
     }
 }
 
-// A section stores nothing of its own, but its thread has noted a line. Another thread stores a line
-// that leads there, and appends it while the section runs.
+// A section stores nothing of its own, but its thread has noted a line. Another thread stores a
+// line that leads there, and appends it while the section runs.
 TEST(PowerSections, BringWhatTheirThreadNotedBeforeLinesThatWaitedForThem) {
     recorded_device device;
     device.files = {bytes(file_bytes(log::sized_for(sizes_for))), bytes(sizeof(image))};
