@@ -51,12 +51,31 @@ void add_again(const void* packed) { add_body(*static_cast<const arguments*>(pac
 const hf_arg schema[] = {{0, 8, HF_ARG_POOL_POINTER}, {8, 8, HF_ARG_VALUE}};
 const hf_txfunc adds{HF_ABI_VERSION, sizeof(arguments), 2501, 7, "adds", "here", schema, 2,
                      add_again};
-[[maybe_unused]] const bool registered = (hf_txfunc_register(&adds), true);
+
+/// Asks for more than any pool has, and notes that there was no room.
+void ask_body(const arguments& a) {
+    if (hf_alloc(~std::size_t{0}) == nullptr) {
+        hf_clobber_log(&a.r->input, 8);
+        *const_cast<volatile std::uint64_t*>(&a.r->input) = a.r->input + a.by;
+    }
+    if (dies) ::raise(SIGKILL);
+}
+void ask_again(const void* packed) { ask_body(*static_cast<const arguments*>(packed)); }
+const hf_txfunc asks{HF_ABI_VERSION, sizeof(arguments), 2502, 7, "asks", "here", schema, 2,
+                     ask_again};
+[[maybe_unused]] const bool registered =
+    (hf_txfunc_register(&adds), hf_txfunc_register(&asks), true);
 
 void add(root_object* r, std::uint64_t by) {
     const arguments a{r, by};
     hf_clobber_begin(&adds, &a);
     add_body(a);
+    hf_clobber_commit();
+}
+void ask(root_object* r, std::uint64_t by) {
+    const arguments a{r, by};
+    hf_clobber_begin(&asks, &a);
+    ask_body(a);
     hf_clobber_commit();
 }
 void add_by_undo(root_object* r) {
@@ -94,7 +113,8 @@ protected:
         return pool::open(path, o);
     }
     /// The pool of a process that is killed in its third section, which adds 3.
-    void kill_in_section(hf::mode mode, bool keeps = true) const {
+    void kill_in_section(hf::mode mode, bool keeps = true,
+                         void (*section)(root_object*, std::uint64_t) = add) const {
         std::filesystem::remove(path);
         const pid_t child = ::fork();
         ASSERT_GE(child, 0);
@@ -103,7 +123,7 @@ protected:
             auto* const r = p->root<root_object>();
             for (std::uint64_t by : {1U, 2U, 3U}) {
                 dies = by == 3;
-                add(r, by);
+                section(r, by);
             }
             ::_exit(1);
         }
@@ -142,6 +162,15 @@ TEST_F(ClobberWords, OfAKilledSectionCompleteItWithItsArguments) {
         EXPECT_EQ(p->root<root_object>()->output, 4U);
         EXPECT_EQ(lane_at(*p->internals().file, 0)->logged, 0U);
     }
+}
+
+TEST_F(ClobberWords, SayThatThereWasNoRoomForMoreThanAPoolHas) {
+    kill_in_section(mode::process, true, ask);
+    EXPECT_NE(verified(), verify::verdict::damaged);
+    auto p = open(mode::process);
+    ASSERT_TRUE(p) << p.error().what();
+    EXPECT_EQ(p->recovered().re_executed, 1U);
+    EXPECT_EQ(p->root<root_object>()->input, 6U);
 }
 
 /// Neither kind of log can go on as the other.

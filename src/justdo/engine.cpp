@@ -5,7 +5,6 @@
 #include <base/assert.hpp>
 #include <justdo/engine.hpp>
 #include <justdo/threads.hpp>
-#include <section/section.hpp>
 
 #include <fmt/format.h>
 
@@ -95,12 +94,6 @@ status justdo_engine::settle(pool::impl& in) const {
 }
 
 result<std::unique_ptr<engine_state>> justdo_engine::attach(pool::impl& in) const {
-    // A program without functions that resume has no such sections: others need not ask for them.
-    if ((registry::engines_of_functions() & engine_justdo) != 0)
-        resumes_here = []() noexcept -> resumed_section {
-            if (current == nullptr || !current->open() || current->function() == nullptr) return {};
-            return {&engine_rows::justdo, current->function()->name};
-        };
     auto state = std::make_unique<threads>(in);
     engine_recovery done{name()};
     if (status s = state->recover(done); !s.ok()) {

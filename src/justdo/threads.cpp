@@ -5,6 +5,7 @@
 #include <justdo/threads.hpp>
 #include <open/registry.hpp>
 #include <pool/file_checks.hpp>
+#include <section/section.hpp>
 
 #include <holdfast/justdo.hpp>
 
@@ -35,7 +36,19 @@ superblock* threads::make_superblock() {
                        }));
 }
 
+/// From here on sections of other engines ask whether one that resumes is open. A program without
+/// functions that resume has none: it does not come here. A library that has some may be loaded
+/// later, when this thread's next section is offered to begin like its last one.
+static void let_others_ask() noexcept {
+    resumes_here = []() noexcept -> resumed_section {
+        if (current == nullptr || !current->open() || current->function() == nullptr) return {};
+        return {&engine_rows::justdo, current->function()->name};
+    };
+    next_section_here.instance = next_section::none;
+}
+
 result<thread*> threads::lease() {
+    let_others_ask();
     const pool_file& file = *pool_->file;
     std::scoped_lock held{lock_};
     if (!idle_.empty()) {
@@ -83,6 +96,7 @@ status threads::recover(engine_recovery& done) {
         if (t->open()) open.push_back(t.get());
         idle_.push_back(t.get());
     }
+    if (!open.empty()) let_others_ask();
     pm.fence();
     for (const auto& t : all_) t->forget_intentions();
     pm.fence();

@@ -23,6 +23,7 @@ bool may_have(record_kind kind, std::uint64_t bytes, bool again) noexcept {
         return again && bytes >= word_bytes && bytes <= word_bytes + args_bytes_max;
     case record_kind::preserve: return again;
     case record_kind::unkept: return again && bytes > 0;
+    case record_kind::alloc: return again || bytes > 0; // no room for more than a pool has: 0
     default: return names_block(kind) && bytes > 0;
     }
 }

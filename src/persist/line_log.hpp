@@ -61,14 +61,9 @@ public:
             wait_until_open(mine);
         of_section = this;
     }
-    /// It has ended, and has stored nothing that the log needs.
-    void end_section(runner& mine) noexcept {
-        stop(mine);
-        if (closed_.load()) [[unlikely]]
-            wake();
-        order();
-        leave(mine);
-    }
+    /// It has ended, and has stored nothing itself that the log needs: what its thread has noted is
+    /// appended. Whether there was any.
+    virtual bool end_section(runner& mine) noexcept = 0;
     /// It is about to end, with so many lines to be taken at most: holds the lines. False, and it
     /// holds nothing: there is no room.
     virtual bool hold_section(runner& mine, std::uint64_t lines_max) noexcept = 0;
@@ -105,7 +100,6 @@ protected:
 
 private:
     virtual void wait_until_open(runner& mine) noexcept = 0;
-    virtual void wake() noexcept = 0;
 
     static constinit thread_local line_log* of_section __attribute__((tls_model("initial-exec")));
 };

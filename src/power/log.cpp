@@ -3,6 +3,7 @@
 #include <base/line.hpp>
 #include <base/of_thread.hpp>
 #include <power/log.hpp>
+#include <power/noted_lines.hpp>
 
 #include <fmt/format.h>
 
@@ -19,7 +20,6 @@
 namespace hf::power {
 namespace {
 
-constexpr std::size_t ranges_max = 128;
 /// A section's log has at most so many lines before it goes to the disk: 4 KiB, or a sixteenth of
 /// the longest batch.
 constexpr std::uint64_t cover_lines_max = 64, cover_part = 16;
@@ -48,21 +48,17 @@ status no_memory_for_checkpoint(const std::string& name) noexcept try {
 
 } // namespace
 
-struct log::noted_lines {
-    struct range {
-        std::uintptr_t first, end;
-    };
-    std::uint64_t instance = 0; // of the log
-    std::size_t count = 0;
-    range ranges[ranges_max];
-    std::vector<range> more; // of a section that runs
-};
-
 /// Null if there is no memory for it.
 log::noted_lines* log::mine() noexcept try {
     return &of_thread<noted_lines>::get();
 } catch (const std::bad_alloc&) {
     return nullptr;
+}
+
+/// What this thread has noted in this log; null: nothing ever.
+log::noted_lines* log::noted_here() const noexcept {
+    noted_lines* const noted = of_thread<noted_lines>::look();
+    return noted != nullptr && noted->instance == instance_ ? noted : nullptr;
 }
 
 log::log(std::string name) : name_(std::move(name)), instance_(++instances) {
@@ -82,10 +78,8 @@ void log::hold_all() noexcept { logs_lock.lock(); }
 void log::release_all() noexcept { logs_lock.unlock(); }
 void log::forget_inherited() noexcept {
     logs().clear();
-    if (noted_lines* const noted = of_thread<noted_lines>::look(); noted != nullptr) {
-        noted->count = 0;
-        noted->more.clear();
-    }
+    if (noted_lines* const noted = of_thread<noted_lines>::look(); noted != nullptr)
+        noted->forget();
 }
 
 void log::stop_thread() noexcept {
@@ -170,9 +164,12 @@ void log::note(const void* address, std::size_t bytes) noexcept {
         const std::scoped_lock held{logs_lock};
         for (log* other : logs())
             if (other->instance_ == noted->instance) other->take_noted(*noted);
-        noted->count = 0;
-        noted->more.clear();
+        noted->forget();
         noted->instance = instance_;
+    }
+    if (runs_here()) {
+        noted->of_section = true;
+        if (put_off(first, end)) return;
     }
     if (noted->count != 0) {
         auto& last = noted->ranges[noted->count - 1];
@@ -181,9 +178,9 @@ void log::note(const void* address, std::size_t bytes) noexcept {
             return;
         }
     }
-    if (noted->count == ranges_max) {
+    if (noted->count == noted_lines::ranges_max) {
         if (runs_here())
-            noted->more.insert(noted->more.end(), noted->ranges, noted->ranges + ranges_max);
+            noted->more.insert(noted->more.end(), noted->ranges, noted->ranges + noted->count);
         else take_noted(*noted);
         noted->count = 0;
     }
@@ -192,13 +189,8 @@ void log::note(const void* address, std::size_t bytes) noexcept {
 
 void log::take_noted(noted_lines& noted) noexcept {
     std::unique_lock held{lock_};
-    const auto take_all = [&](std::span<const noted_lines::range> ranges) {
-        for (const auto& r : ranges) take(r.first, r.end, held);
-    };
-    take_all(noted.more);
-    take_all({noted.ranges, noted.count});
-    noted.more.clear();
-    noted.count = 0;
+    noted.for_each([&](const noted_lines::range& r) { take(r.first, r.end, held); });
+    noted.forget();
     take_pending_if_quiet(held);
     write_early();
 }
@@ -276,6 +268,11 @@ std::uint64_t log::cover_lines() const noexcept {
 
 std::uint64_t log::reserved_lines() const noexcept { return runners_.size() * cover_lines(); }
 
+/// For so many more lines that are put off. Requires: lock_ held.
+bool log::has_room(std::uint64_t lines) const noexcept {
+    return pending_.size() + lines + reserved_lines() <= lines_max_;
+}
+
 /// Whether no section runs, but that one. Then none begins, either, until reopen(). Requires: lock_
 /// held.
 bool log::is_quiet(const runner* but) noexcept {
@@ -313,6 +310,15 @@ void log::put_off(std::uint64_t number, std::unique_lock<std::mutex>& held) {
     if (failed_.ok()) pending_.add(number);
 }
 
+/// Appends lines [first, end) of a section that runs. False: there is no room.
+bool log::put_off(std::uintptr_t first, std::uintptr_t end) noexcept {
+    const std::scoped_lock held{lock_};
+    if (!has_room((end - first) / line_bytes)) return false;
+    for (std::uintptr_t line = first; failed_.ok() && line < end; line += line_bytes)
+        pending_.add(number_of(line));
+    return true;
+}
+
 /// Takes what is pending as soon as no section runs. Requires: this thread's does not; lock_ held,
 /// as it is again on return.
 void log::absorb(std::unique_lock<std::mutex>& held) {
@@ -341,24 +347,32 @@ void log::wait_until_open(runner& mine) noexcept {
     }
 }
 
-void log::wake() noexcept {
-    const std::scoped_lock held{lock_};
-    written_.notify_all();
+bool log::end_section(runner& mine) noexcept {
+    noted_lines* const noted = noted_here();
+    const bool any = noted != nullptr && (noted->of_section || noted->count != 0);
+    // Lines of others that wait for its end may lead to those that it has noted.
+    if (any && hold_section(mine, 0)) {
+        let_go(mine);
+    } else {
+        stop(mine);
+        if (closed_.load()) [[unlikely]] { // somebody may wait for its end
+            const std::scoped_lock held{lock_};
+            written_.notify_all();
+        }
+        order();
+        if (any) noted->of_section = false;
+    }
+    leave(mine);
+    return any;
 }
 
 bool log::hold_section(runner& mine, std::uint64_t lines_max) noexcept {
     lock_.lock();
-    const noted_lines* const noted = of_thread<noted_lines>::look();
-    if (noted != nullptr && noted->instance == instance_) {
-        const auto add = [&](const noted_lines::range& r) {
-            lines_max += (r.end - r.first) / line_bytes;
-        };
-        std::ranges::for_each(noted->more, add);
-        std::for_each(noted->ranges, noted->ranges + noted->count, add);
-    }
+    if (const noted_lines* const noted = noted_here(); noted != nullptr)
+        lines_max += noted->lines();
     at_once_ = open_->room() >= pending_.size() + lines_max && is_quiet(&mine);
     if (at_once_) return true;
-    if (pending_.size() + lines_max + reserved_lines() <= lines_max_) return true;
+    if (has_room(lines_max)) return true;
     lock_.unlock();
     return false;
 }
@@ -371,7 +385,7 @@ void log::hold_cover() noexcept {
 void log::hold(std::uint64_t lines) noexcept {
     std::unique_lock held{lock_};
     HF_ASSERT(lines + reserved_lines() <= lines_max_);
-    while (failed_.ok() && pending_.size() + lines + reserved_lines() > lines_max_) absorb(held);
+    while (failed_.ok() && !has_room(lines)) absorb(held);
     held.release();
 }
 
@@ -397,14 +411,13 @@ void log::let_go() noexcept {
 
 void log::let_go(runner& mine) noexcept {
     std::unique_lock held{lock_, std::adopt_lock};
-    if (noted_lines* const noted = of_thread<noted_lines>::look();
-        noted != nullptr && noted->instance == instance_) {
-        for (const auto& r : noted->more) append_range(r.first, r.end);
-        for (std::size_t i = 0; i < noted->count; ++i)
-            append_range(noted->ranges[i].first, noted->ranges[i].end);
-        noted->more.clear();
-        noted->count = 0;
+    noted_lines* const noted = noted_here();
+    // hold_cover() has made no room for them: then the next order() takes them.
+    if (noted != nullptr && (at_once_ || has_room(noted->lines()))) {
+        noted->for_each([this](const noted_lines::range& r) { append_range(r.first, r.end); });
+        noted->forget();
     }
+    if (noted != nullptr) noted->of_section = false;
     stop(mine);
     if (absorbing_) written_.notify_all();
     if (std::exchange(at_once_, false)) {

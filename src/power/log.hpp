@@ -73,6 +73,7 @@ public:
     void wait() noexcept override;
     runner& runner_of(std::uint32_t lane) override;
     std::uint64_t cover_lines() const noexcept override;
+    bool end_section(runner& mine) noexcept override;
     bool hold_section(runner& mine, std::uint64_t lines_max) noexcept override;
     void hold_cover() noexcept override;
     void hold(std::uint64_t lines) noexcept override;
@@ -96,19 +97,21 @@ public:
 private:
     struct noted_lines;
     static noted_lines* mine() noexcept;
+    noted_lines* noted_here() const noexcept;
     void take_noted(noted_lines& noted) noexcept;
     void take(std::uintptr_t first, std::uintptr_t end, std::unique_lock<std::mutex>& held);
     std::uint64_t number_of(std::uintptr_t line) const noexcept;
     void put_off(std::uint64_t number, std::unique_lock<std::mutex>& held);
+    bool put_off(std::uintptr_t first, std::uintptr_t end) noexcept;
     void append_range(std::uintptr_t first, std::uintptr_t end) noexcept;
     std::uint64_t reserved_lines() const noexcept;
+    bool has_room(std::uint64_t lines) const noexcept;
     bool is_quiet(const runner* but) noexcept;
     void reopen() noexcept;
     void take_pending() noexcept;
     void take_pending_if_quiet(std::unique_lock<std::mutex>& held);
     void absorb(std::unique_lock<std::mutex>& held);
     void wait_until_open(runner& mine) noexcept override;
-    void wake() noexcept override;
     void make_room(std::unique_lock<std::mutex>& held);
     void write_early();
     void write_open(std::unique_lock<std::mutex>& held);

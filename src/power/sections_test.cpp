@@ -261,22 +261,28 @@ private:
     worker threads_[workers], promises_;
 };
 
-/// The sum of what a reader finds, logs rolled back.
-std::uint64_t found(const std::vector<bytes>& files, std::uint64_t salt) {
+/// What a reader finds.
+std::unique_ptr<image> content_of(const std::vector<bytes>& files, std::uint64_t salt) {
     recorded_device there;
     there.files = files;
     device_file log(there, log_file);
     const auto read = found_log::read("log", log, files[log_file].size(),
                                       {{1}, 1, salt, first_line, word_count / 8});
+    auto content = std::make_unique<image>();
     if (!read) {
         ADD_FAILURE() << read.error().what();
-        return 0;
+        return content;
     }
-    const auto content = std::make_unique<image>();
     auto* const to = reinterpret_cast<std::byte*>(content->words);
     std::memcpy(to, files[home_file].data(), sizeof(image));
     for (const logged_line& line : read->lines())
         std::memcpy(to + line.number * line_bytes, line.bytes, line_bytes);
+    return content;
+}
+
+/// Its sum, logs rolled back.
+std::uint64_t found(const std::vector<bytes>& files, std::uint64_t salt) {
+    const auto content = content_of(files, salt);
     roll_back(content->words);
     return checksum(content->words, sizeof(image), 0);
 }
@@ -364,6 +370,95 @@ TEST(PowerSections, OfThreadsThatAllWaitForTheDiskComeThere) {
         ASSERT_TRUE(all.finish().ok());
         EXPECT_GT(all.counts().batches, 0U);
     }
+}
+
+// A section stores nothing of its own, but its thread has noted a line. Another thread stores a
+// line that leads there, and appends it while the section runs.
+TEST(PowerSections, BringWhatTheirThreadNotedBeforeLinesThatWaitedForThem) {
+    recorded_device device;
+    device.files = {bytes(file_bytes(log::sized_for(sizes_for))), bytes(sizeof(image))};
+    std::vector<bytes> files = device.files;
+    device_file log_at(device, log_file), home(device, home_file);
+    const auto words = std::make_unique<image>();
+    std::uint64_t& led_to = words->words[8 * first_line];
+    std::uint64_t& leads = words->words[8 * (first_line + 100)];
+    log_header sizes = log::sized_for(sizes_for);
+    sizes.uuid[0] = 1;
+    sizes.generation = 1;
+    power::log all("log");
+    all.watch(reinterpret_cast<const std::byte*>(words->words), sizes);
+    ASSERT_TRUE(all.start(log_at, home, sizes, false).ok());
+    line_log::runner& mine = all.runner_of(0);
+    constexpr std::uint64_t sections = 100;
+    std::atomic<std::uint64_t> noted{0}, appended{0}, durable{0};
+    std::thread follows([&] {
+        for (std::uint64_t n = 1; n <= sections; ++n) {
+            while (noted.load() != n) std::this_thread::yield();
+            std::atomic_ref(leads).store(n);
+            all.note(&leads, 8);
+            all.order();
+            appended.store(n);
+            EXPECT_TRUE(all.make_durable().ok());
+            durable.store(n);
+        }
+    });
+    for (std::uint64_t n = 1; n <= sections; ++n) {
+        all.begin_section(mine);
+        std::atomic_ref(led_to).store(n);
+        all.note(&led_to, 8);
+        noted.store(n);
+        while (appended.load() != n) std::this_thread::yield();
+        all.end_section(mine);
+        while (durable.load() != n) std::this_thread::yield();
+    }
+    follows.join();
+    EXPECT_TRUE(all.finish().ok());
+    std::size_t seen = 0;
+    for (const device_event& e : device.events) {
+        if (e.what != device_event::write) continue;
+        std::memcpy(files[e.file].data() + e.at, e.content.data(), e.content.size());
+        if (++seen <= 4) continue; // the log's header
+        const auto content = content_of(files, all.salt());
+        ASSERT_LE(content->words[8 * (first_line + 100)], content->words[8 * first_line])
+            << "what a line leads to is not there";
+    }
+}
+
+TEST(PowerSections, WhoseThreadsNoteMoreThanABatchHoldsGoOn) {
+    recorded_device device;
+    device.files = {bytes(file_bytes(log::sized_for(sizes_for))), bytes(sizeof(image))};
+    device_file log_at(device, log_file), home(device, home_file);
+    const auto words = std::make_unique<image>();
+    log_header sizes = log::sized_for(sizes_for);
+    sizes.uuid[0] = 1;
+    sizes.generation = 1;
+    power::log all("log");
+    all.watch(reinterpret_cast<const std::byte*>(words->words), sizes);
+    ASSERT_TRUE(all.start(log_at, home, sizes, false).ok());
+    line_log::runner& mine = all.runner_of(0);
+    for (const bool has_log : {false, true}) {
+        all.begin_section(mine);
+        for (std::uint64_t i = 0; i < data_lines; ++i) {
+            words->words[8 * (first_line + i)] = 1 + has_log;
+            all.note(words->words + 8 * (first_line + i), 8);
+        }
+        if (has_log) {
+            ASSERT_FALSE(all.hold_section(mine, 1));
+            all.hold_cover();
+            all.add(words->words + log_word, line_bytes);
+            all.let_go(mine);
+            all.order();
+            line_log::leave(mine);
+        } else {
+            EXPECT_TRUE(all.end_section(mine)) << "it has noted lines";
+        }
+        all.begin_section(mine);
+        EXPECT_FALSE(all.end_section(mine)) << "it has noted none";
+    }
+    ASSERT_TRUE(all.finish().ok());
+    const auto content = content_of(device.files, all.salt());
+    for (std::uint64_t i = 0; i < data_lines; ++i)
+        ASSERT_EQ(content->words[8 * (first_line + i)], 2U) << "line " << i;
 }
 
 } // namespace

@@ -148,8 +148,10 @@ void in_batches::commit() {
     if (std::exchange(doomed_, false)) return take_back();
     if (!covered_ && log_.is_empty() && !in_.stored() && !in_.blocks().change_heap()) {
         log_.end();
-        lines_.end_section(runner_);
-        return end();
+        const bool noted = lines_.end_section(runner_);
+        end();
+        if (noted) persist::ended(lines_, 0);
+        return;
     }
     if (in_.pool().check_pointers) {
         if (covered_) log_.show();
@@ -210,11 +212,12 @@ void in_batches::take_back() {
         lines_.add(log_.header(), sizeof(lane_header));
         lines_.let_go();
         line_log::leave(runner_);
-    } else {
-        log_.end();
-        lines_.end_section(runner_);
+        return end();
     }
+    log_.end();
+    const bool noted = lines_.end_section(runner_);
     end();
+    if (noted) persist::ended(lines_, 0);
 }
 
 bool in_batches::end_early() {

@@ -10,6 +10,7 @@
 #include <section/section.hpp>
 #include <verify/examine.hpp>
 
+#include <holdfast/abi/justdo_abi.h>
 #include <holdfast/alloc.hpp>
 #include <holdfast/author/staged.hpp>
 #include <holdfast/justdo.hpp>
@@ -135,6 +136,28 @@ TEST_F(Words, BeginAgainWhereAnEngineThatResumesIsGiven) {
     ASSERT_TRUE(p) << p.error().what();
     add_one(p->root<root_object>());
     EXPECT_NE(next_section_here.instance, next_section::none);
+}
+
+/// A library may bring such functions when the pool is open.
+TEST_F(Words, AreRefusedInASectionThatResumesOfALibraryThatIsLoadedLater) {
+    static const hf_justdo_function late{HF_ABI_VERSION, 64, 4401, 1,     "late",
+                                         "words_test",   1,  0,    [] {}, nullptr};
+    open_options o;
+    o.layout = "words/1";
+    o.create_bytes = 1_MiB;
+    o.engines = {justdo::engine(), undo::engine()};
+    EXPECT_DEATH(
+        {
+            auto p = pool::open(path, o);
+            auto* const r = p->root<root_object>();
+            add_one(r);
+            hf_justdo_register(&late);
+            std::uint32_t resumed = 0;
+            static_cast<void>(hf_justdo_enter(&late, r, &resumed));
+            hf_justdo_lock(r, HF_JUSTDO_NO_LOCK, 1);
+            add_one(r);
+        },
+        "is called while a section of engine justdo is open, in late");
 }
 
 /// A section that begins like the thread's last one does so only if that was of its engine.

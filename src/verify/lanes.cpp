@@ -189,7 +189,9 @@ std::uint64_t read_words(const pool_image& pool, cursor at, std::uint64_t end,
         } else if (!is_word && entry.kind != record_kind::unkept && !names_block(entry.kind)) {
             return here;
         }
-        if (entry.bytes == 0 && entry.kind != record_kind::preserve) return here;
+        if (entry.bytes == 0 && entry.kind != record_kind::preserve &&
+            !(again && entry.kind == record_kind::alloc))
+            return here;
         // Behind every entry but its own kind a segment's has room.
         if (entry.kind != record_kind::segment && at.limit - at.next < word_entry_bytes)
             return here;
