@@ -11,7 +11,7 @@ void word_protocol::begin(const hf_txfunc& function, const void* /*args*/) {
     ++serial_;
 }
 
-/// The thread's first section that resumes voids this offer, and there is none behind it.
+/// A thread's first section that resumes voids this offer, and no other is made behind it.
 void word_protocol::offer_again() noexcept {
     next_section& next = next_section_here;
     next.is_short = false;
