@@ -119,7 +119,8 @@ private:
   public:
     explicit StoreFinder(PromiseCheck &Check) : Check(Check) {}
     bool VisitBinaryOperator(BinaryOperator *E) {
-      return !E->isAssignmentOp() || Check.look(*E->getLHS());
+      return !E->isAssignmentOp() ||
+             Check.look(*E->getLHS(), false, E->getOpcode() == BO_Assign);
     }
     bool VisitUnaryOperator(UnaryOperator *E) {
       return !E->isIncrementDecrementOp() || Check.look(*E->getSubExpr());
@@ -154,13 +155,14 @@ private:
     return look(Argument,
                 Argument.getType()->isPointerType() && !isArray(&Argument));
   }
-  bool look(const Expr &StoredTo, bool Through) {
+  /// 'Keeps': it may keep a result, which it need not find again.
+  bool look(const Expr &StoredTo, bool Through, bool Keeps = false) {
     const Target To = targetOf(&StoredTo, Through);
     const bool IsParameter = To.Variable && isa<ParmVarDecl>(To.Variable) &&
                              To.Variable->getDeclContext() == Of;
     if (To.IsThis || (IsParameter && To.IsThrough))
       report(*Of, StoredTo.getExprLoc(), "stores to what it was given");
-    else if (To.Variable && !To.Variable->hasLocalStorage())
+    else if (To.Variable && !To.Variable->hasLocalStorage() && !Keeps)
       report(*Of, StoredTo.getExprLoc(),
              "stores to '" + To.Variable->getNameAsString() +
                  "', which is no variable of its own");

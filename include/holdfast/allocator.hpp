@@ -15,7 +15,6 @@
 #pragma once
 
 #include <holdfast/abi/holdfast_abi.h>
-#include <holdfast/abi/stored.hpp>
 
 #include <cstddef>
 #include <limits>
@@ -60,7 +59,6 @@ public:
     ///
     /// Ordering: 0 points; outside a section as hf_alloc.
     [[nodiscard]] T* allocate(std::size_t count) noexcept(HF_ALLOCATOR_THROWS == 0) {
-        static_assert(detail::stored<T>::checked);
         static_assert(alignof(T) <= 16, "hf_alloc aligns to 16 bytes");
         const bool too_many = count > std::numeric_limits<std::size_t>::max() / sizeof(T);
         void* block = too_many ? nullptr : hf_alloc(count * sizeof(T));

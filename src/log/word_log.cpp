@@ -4,6 +4,7 @@
 #include <base/words.hpp>
 #include <log/word_log.hpp>
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 
@@ -13,6 +14,11 @@ namespace hf {
 namespace {
 
 constexpr std::uint64_t offset_mask = (std::uint64_t{1} << 56) - 1;
+
+/// How much of the lane's room entries in line leave to calls.
+constexpr std::uint64_t spare_of(std::uint64_t room) noexcept {
+    return std::min<std::uint64_t>(16 * word_entry_bytes, round_down(room / 4, word_entry_bytes));
+}
 
 /// Whether a log may have such an entry. 'again': that of a section that runs again.
 bool may_have(record_kind kind, std::uint64_t bytes, bool again) noexcept {
@@ -97,6 +103,8 @@ void word_log::set_room(pool_file& file, std::uint32_t lane) noexcept {
     const lane_position room = word_log_room(file, lane);
     first_ = reinterpret_cast<char*>(room.next);
     limit_ = reinterpret_cast<char*>(room.limit - word_entry_bytes);
+    spare_ = spare_of(static_cast<std::uint64_t>(limit_ - first_));
+    limit_ -= spare_;
     words_end_ = file.shape().max_bytes - (word_bytes - 1);
 }
 
@@ -105,6 +113,7 @@ void word_log::go_on(pool_file& file, std::uint32_t lane, const lane_position& e
     give_room();
     hf_words.next = room_ = reinterpret_cast<char*>(end.next);
     hf_words.limit = reinterpret_cast<char*>(end.limit - word_entry_bytes);
+    spare_ = 0;
     HF_ASSERT_SLOW(hf_words.next <= hf_words.limit); // read_entry() has seen to that
 }
 
@@ -136,7 +145,7 @@ void word_log::continue_in(block b) noexcept {
     count_entries();
     char* const begin = hf_words.base + b.offset;
     hf_words.next = room_ = begin;
-    hf_words.limit = begin + b.bytes - word_entry_bytes;
+    hf_words.limit = begin + b.bytes - word_entry_bytes - spare_;
     lane_writer::store_in_order(reinterpret_cast<std::byte*>(hf_words.logged),
                                 b.offset); // upholds (1)
 }

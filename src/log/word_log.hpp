@@ -52,7 +52,7 @@ public:
     bool is_empty() const noexcept { return header_->logged == 0; }
     /// Whether an entry that takes so many bytes has room, and one for a segment behind it.
     bool fits(std::uint64_t entry_bytes) const noexcept {
-        return entry_bytes <= static_cast<std::uint64_t>(hf_words.limit - hf_words.next);
+        return entry_bytes <= static_cast<std::uint64_t>(hf_words.limit + spare_ - hf_words.next);
     }
     static std::uint64_t entry_bytes(std::uint64_t old_bytes) noexcept {
         return old_bytes <= word_bytes ? word_entry_bytes : long_entry_bytes(old_bytes);
@@ -127,7 +127,8 @@ public:
     // A log may have to go to a disk (persist/line_log.hpp, 4):
     /// Leaves the section so much of the lane's room, from here on.
     void limit_room(std::uint64_t bytes) noexcept {
-        if (bytes < static_cast<std::uint64_t>(limit_ - first_)) hf_words.limit = first_ + bytes;
+        if (bytes < static_cast<std::uint64_t>(limit_ + spare_ - first_))
+            hf_words.limit = first_ + bytes - spare_;
     }
     /// The lane's room is all the log's again. Requires: it has not gone on in a block.
     void widen() noexcept { hf_words.limit = limit_; }
@@ -204,6 +205,10 @@ private:
     lane_header* header_ = nullptr;
     char* first_ = nullptr; // the lane's own room
     char* limit_ = nullptr;
+    // Room behind the limit, for calls alone. Entries in line are also made for memory that the
+    // section took. They may fill the room, and calls, which know that memory, still log what
+    // counts.
+    std::uint64_t spare_ = 0;
     char* room_ = nullptr; // where the log is now
     char* hidden_ = nullptr;
     std::uint64_t words_end_ = 0;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What every type of objects in a pool has to be. Internal: pool::root, hf::make, hf::allocator and
-// others ask for it. The checks here need no plugin; they see a type but not its members. The
-// compiler's plugin looks through those as well (compiler/syntax), and finds them by this template.
+// What every type of objects in a pool has to be. Internal: pool::root, hf::make and others ask for
+// it. The checks here need no plugin; they see a type but not its members. The compiler's plugin
+// looks through those as well (compiler/syntax), and finds them by this template.
 #pragma once
 
 #include <type_traits>
