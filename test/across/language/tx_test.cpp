@@ -72,7 +72,7 @@ TEST_F(tx, APointerToVolatileMemoryIsRefusedWhereASectionMayRunAgain) {
             hf::pool pool = open(first);
             hf::tx(pool, [r = hidden] { r->value += 1; });
         },
-        "points? (to volatile memory|outside the pool)");
+        "points? to volatile memory|expected an address in the pool");
 }
 
 struct cache {
@@ -96,7 +96,7 @@ TEST_F(tx, ThisOfAVolatileObjectIsRefusedWhereASectionMayRunAgain) {
             const auto c = std::make_unique<cache>(pool.root<root>());
             c->advance(pool);
         },
-        "outside the pool");
+        "expected an address in the pool");
 }
 
 TEST_F(tx, OpenRefusesEnginesThatTheFunctionsAreNotBuiltFor) {
