@@ -316,29 +316,18 @@ template class clobber_protocol<fenced_medium>;
 
 } // namespace hf::clobber
 
-/// Apart, so that what is nearly always enough saves no registers.
-[[gnu::noinline]] static int begin_otherwise(const hf_txfunc& function,
-                                             const void* packed_args) noexcept {
-    return hf::without_exceptions("hf_clobber_begin", [&] {
-        return int{hf::begin_section<hf::clobber::clobber_protocol>(function, packed_args)};
-    });
-}
-
-/// Apart for the same reason.
-[[gnu::noinline]] static void commit_otherwise() noexcept {
-    hf::commit_section<hf::clobber::clobber_protocol>("hf_clobber_commit");
-}
-
 extern "C" {
 
 int hf_clobber_begin(const hf_txfunc* function, const void* packed_args) noexcept {
     if (hf::clobber::in_order::begin_again(*function, packed_args)) [[likely]]
         return 1;
-    return begin_otherwise(*function, packed_args);
+    return hf::begin_apart<hf::clobber::clobber_protocol>(*function, packed_args,
+                                                          "hf_clobber_begin");
 }
 
 void hf_clobber_commit(void) noexcept {
-    if (!hf::word_protocol::commit_again()) commit_otherwise();
+    if (!hf::word_protocol::commit_again())
+        hf::commit_section<hf::clobber::clobber_protocol>("hf_clobber_commit");
 }
 
 void hf_clobber_log(const void* address, std::uint64_t bytes) noexcept {

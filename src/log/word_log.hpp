@@ -111,8 +111,9 @@ public:
     void end_again() noexcept {
         if (hf_words.next != first_) { // a section that stores nothing leaves no trace
             count_entries();
-            lane_writer::store_in_order(reinterpret_cast<std::byte*>(&header_->logged), 0);
-            std::atomic_ref(header_->ended).store(header_->ended + 1, std::memory_order_relaxed);
+            lane_header* const header = header_;
+            lane_writer::store_in_order(reinterpret_cast<std::byte*>(&header->logged), 0);
+            ++header->ended; // one instruction, beside a word that is stored anyway
         }
         hf_words.next = hf_words.limit;
     }

@@ -252,6 +252,13 @@ bool begin_section(const hf_txfunc& function, const void* args) {
     });
     return true;
 }
+/// What hf_NAME_begin returns where the section cannot begin like the last one of its thread. It is
+/// apart, as commit_section is, so that what is nearly always enough saves no registers.
+template <template <class> class Protocol>
+[[gnu::noinline]] int begin_apart(const hf_txfunc& function, const void* args,
+                                  const char* call) noexcept {
+    return without_exceptions(call, [&] { return int{begin_section<Protocol>(function, args)}; });
+}
 template <template <class> class Protocol>
 void log_store(const char* call, const void* address, std::uint64_t bytes) noexcept {
     if (current_section->surely_outside(address)) return;
@@ -264,7 +271,8 @@ void note_store(const char* call, const void* address, std::uint64_t bytes) noex
                        [&] { with_protocol<Protocol>([&](auto& p) { p.note(address, bytes); }); });
 }
 /// Ends the section that is open on this thread.
-template <template <class> class Protocol> void commit_section(const char* call) noexcept {
+template <template <class> class Protocol>
+[[gnu::noinline]] void commit_section(const char* call) noexcept {
     without_exceptions(call, [] { with_protocol<Protocol>([](auto& p) { p.commit(); }); });
     leave_section();
 }

@@ -39,7 +39,7 @@ void word_protocol::log_block(record_kind kind, block b) {
 [[gnu::always_inline]] inline void word_protocol::change_hands() {
     if (runs_again_) [[unlikely]]
         return in_.publish_blocks();
-    const auto name = [this](record_kind kind, block b) {
+    const auto name = [this](record_kind kind, block b) { // log_block(), of a log that nobody hides
         make_room(word_entry_bytes);
         log_.add_block(kind, b);
     };

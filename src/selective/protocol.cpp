@@ -72,30 +72,19 @@ template <class Step> void with_mine(const char* call, Step&& step) noexcept {
 } // namespace
 } // namespace hf::selective
 
-/// Apart, so that what is nearly always enough saves no registers.
-[[gnu::noinline]] static int begin_otherwise(const hf_txfunc& function,
-                                             const void* packed_args) noexcept {
-    // Recovery needs neither function nor arguments; they are named for reports only.
-    return hf::without_exceptions("hf_selective_begin", [&] {
-        return int{hf::begin_section<hf::selective::selective_protocol>(function, packed_args)};
-    });
-}
-
-/// Apart for the same reason.
-[[gnu::noinline]] static void commit_otherwise() noexcept {
-    hf::commit_section<hf::selective::selective_protocol>("hf_selective_commit");
-}
-
 extern "C" {
 
 int hf_selective_begin(const hf_txfunc* function, const void* packed_args) noexcept {
     if (hf::word_protocol::begin_again(hf::engine_rows::selective, *function)) [[likely]]
         return 1;
-    return begin_otherwise(*function, packed_args);
+    // Recovery needs neither function nor arguments; they are named for reports only.
+    return hf::begin_apart<hf::selective::selective_protocol>(*function, packed_args,
+                                                              "hf_selective_begin");
 }
 
 void hf_selective_commit(void) noexcept {
-    if (!hf::word_protocol::commit_again()) commit_otherwise();
+    if (!hf::word_protocol::commit_again())
+        hf::commit_section<hf::selective::selective_protocol>("hf_selective_commit");
 }
 
 void hf_selective_log(const void* address, std::uint64_t bytes) noexcept {

@@ -127,30 +127,18 @@ void undo_protocol<fenced_medium>::leave_stores(std::size_t named) {
 
 } // namespace hf::undo
 
-/// Apart, so that what is nearly always enough saves no registers.
-[[gnu::noinline]] static int begin_otherwise(const hf_txfunc& function,
-                                             const void* packed_args) noexcept {
-    // Recovery needs neither function nor arguments; they are named for reports only.
-    return hf::without_exceptions("hf_undo_begin", [&] {
-        return int{hf::begin_section<hf::undo::undo_protocol>(function, packed_args)};
-    });
-}
-
-/// Apart for the same reason.
-[[gnu::noinline]] static void commit_otherwise() noexcept {
-    hf::commit_section<hf::undo::undo_protocol>("hf_undo_commit");
-}
-
 extern "C" {
 
 int hf_undo_begin(const hf_txfunc* function, const void* packed_args) noexcept {
     if (hf::word_protocol::begin_again(hf::engine_rows::undo, *function)) [[likely]]
         return 1;
-    return begin_otherwise(*function, packed_args);
+    // Recovery needs neither function nor arguments; they are named for reports only.
+    return hf::begin_apart<hf::undo::undo_protocol>(*function, packed_args, "hf_undo_begin");
 }
 
 void hf_undo_commit(void) noexcept {
-    if (!hf::word_protocol::commit_again()) commit_otherwise();
+    if (!hf::word_protocol::commit_again())
+        hf::commit_section<hf::undo::undo_protocol>("hf_undo_commit");
 }
 
 void hf_undo_commit_or_throw(void) { hf_undo_commit(); }
