@@ -101,6 +101,8 @@ public:
             "it stores. Let a section call it without the mark")) {}
 
   bool shouldVisitTemplateInstantiations() const { return true; }
+  /// Declarations alone: bodies are looked at where there is a promise.
+  bool TraverseStmt(Stmt *) { return true; }
 
   bool VisitFunctionDecl(FunctionDecl *Function) {
     if (!isPromisedPure(*Function) || Function->isDependentContext())
@@ -129,7 +131,7 @@ private:
       const OverloadedOperatorKind Kind = E->getOperator();
       return !(E->isAssignmentOp() || Kind == OO_PlusPlus ||
                Kind == OO_MinusMinus) ||
-             Check.look(*E->getArg(0));
+             Check.look(*E->getArg(0), false, Kind == OO_Equal);
     }
     bool VisitCXXNewExpr(CXXNewExpr *E) {
       return E->getNumPlacementArgs() != 1 ||
@@ -149,14 +151,13 @@ private:
     PromiseCheck &Check;
   };
 
-  bool look(const Expr &StoredTo) { return look(StoredTo, false); }
   /// A store to what a pointer leads to, or to a reference.
   bool lookBehind(const Expr &Argument) {
     return look(Argument,
                 Argument.getType()->isPointerType() && !isArray(&Argument));
   }
   /// 'Keeps': it may keep a result, which it need not find again.
-  bool look(const Expr &StoredTo, bool Through, bool Keeps = false) {
+  bool look(const Expr &StoredTo, bool Through = false, bool Keeps = false) {
     const Target To = targetOf(&StoredTo, Through);
     const bool IsParameter = To.Variable && isa<ParmVarDecl>(To.Variable) &&
                              To.Variable->getDeclContext() == Of;

@@ -57,7 +57,6 @@ const llvm::StringMap<const char *> &named() {
       {"std::shared_timed_mutex", Lock},
       {"pthread_mutex_t", Lock},
       {"pthread_rwlock_t", Lock},
-      {"pthread_spinlock_t", Lock},
       {"mtx_t", Lock},
       {"std::condition_variable", Handle},
       {"std::condition_variable_any", Handle},
@@ -116,16 +115,6 @@ const ClassTemplateSpecializationDecl *specialization(QualType Type) {
       Type->getAsCXXRecordDecl());
 }
 
-/// Calls Visit for each type among the template's arguments.
-template <class Visit>
-void forEachType(llvm::ArrayRef<TemplateArgument> Arguments, Visit &&Visitor) {
-  for (const TemplateArgument &Argument : Arguments)
-    if (Argument.getKind() == TemplateArgument::Type)
-      Visitor(Argument.getAsType());
-    else if (Argument.getKind() == TemplateArgument::Pack)
-      forEachType(Argument.getPackAsArray(), Visitor);
-}
-
 bool isVolatileAllocator(QualType Type) {
   const ClassTemplateSpecializationDecl *Allocator = specialization(Type);
   if (!Allocator)
@@ -138,13 +127,7 @@ bool isVolatileAllocator(QualType Type) {
 
 /// What has an allocator, and that is not the pool's.
 std::optional<std::string> ofVolatileMemory(const CXXRecordDecl &Record) {
-  const auto *Template = dyn_cast<ClassTemplateSpecializationDecl>(&Record);
-  if (!Template)
-    return std::nullopt;
-  bool Found = false;
-  forEachType(Template->getTemplateArgs().asArray(),
-              [&](QualType Type) { Found |= isVolatileAllocator(Type); });
-  if (!Found)
+  if (llvm::none_of(templateArguments(Record), isVolatileAllocator))
     return std::nullopt;
   static const llvm::StringMap<const char *> Ours = {
       {"std::basic_string", "hf::string"},
@@ -188,6 +171,22 @@ std::optional<std::string> ofRecord(const CXXRecordDecl &Record) {
 }
 
 } // namespace
+
+static void addTypes(llvm::ArrayRef<TemplateArgument> From,
+                     llvm::SmallVectorImpl<QualType> &To) {
+  for (const TemplateArgument &Argument : From)
+    if (Argument.getKind() == TemplateArgument::Type)
+      To.push_back(Argument.getAsType());
+    else if (Argument.getKind() == TemplateArgument::Pack)
+      addTypes(Argument.getPackAsArray(), To);
+}
+
+llvm::SmallVector<QualType, 4> templateArguments(const CXXRecordDecl &Record) {
+  llvm::SmallVector<QualType, 4> Found;
+  if (const auto *Template = dyn_cast<ClassTemplateSpecializationDecl>(&Record))
+    addTypes(Template->getTemplateArgs().asArray(), Found);
+  return Found;
+}
 
 bool isOfLibrary(const CXXRecordDecl &Record) {
   return Record.isInStdNamespace();

@@ -6,6 +6,7 @@
 #define HOLDFAST_SYNTAX_REFUSALS_H
 
 #include "clang/AST/Type.h"
+#include "llvm/ADT/SmallVector.h"
 
 #include <optional>
 #include <string>
@@ -19,6 +20,10 @@ std::optional<std::string> refusal(clang::QualType Type);
 /// Whether it is a library's: its members are its own affair, and only what it
 /// is a template of matters.
 bool isOfLibrary(const clang::CXXRecordDecl &Record);
+
+/// The types that it is a template of; none if it is no template's.
+llvm::SmallVector<clang::QualType, 4>
+templateArguments(const clang::CXXRecordDecl &Record);
 
 } // namespace holdfast
 

@@ -100,9 +100,8 @@ private:
     if (Record->isEmpty()) // std::less<std::string_view> holds no view
       return;
     if (isOfLibrary(*Record)) {
-      if (const auto *Template =
-              dyn_cast<ClassTemplateSpecializationDecl>(Record))
-        walkArguments(Template->getTemplateArgs().asArray(), Path, At);
+      for (QualType Argument : templateArguments(*Record))
+        walk(Argument, Path, At);
       return;
     }
     for (const CXXBaseSpecifier &Base : Record->bases())
@@ -111,15 +110,6 @@ private:
       if (!isVolatileOnPurpose(*Field))
         walk(Field->getType(), Path + "::" + nameOf(*Field),
              Field->getLocation());
-  }
-
-  void walkArguments(llvm::ArrayRef<TemplateArgument> Arguments,
-                     const std::string &Path, SourceLocation At) {
-    for (const TemplateArgument &Argument : Arguments)
-      if (Argument.getKind() == TemplateArgument::Type)
-        walk(Argument.getAsType(), Path, At);
-      else if (Argument.getKind() == TemplateArgument::Pack)
-        walkArguments(Argument.getPackAsArray(), Path, At);
   }
 
   static std::string nameOf(const FieldDecl &Field) {
