@@ -333,61 +333,58 @@ TEST(PowerSections, AreInABatchInWholeOrNotAtAll) {
     EXPECT_GT(no_room, 10U);
 }
 
+/// A running log of an image, on a device that records what is done to it.
+struct recorded_log {
+    recorded_log() {
+        device.files = {bytes(file_bytes(log::sized_for(sizes_for))), bytes(sizeof(image))};
+        log_header sizes = log::sized_for(sizes_for);
+        sizes.uuid[0] = 1;
+        sizes.generation = 1;
+        all.watch(reinterpret_cast<const std::byte*>(words->words), sizes);
+        EXPECT_TRUE(all.start(log_at, home, sizes, false).ok());
+    }
+    recorded_device device;
+    device_file log_at{device, log_file}, home{device, home_file};
+    const std::unique_ptr<image> words = std::make_unique<image>();
+    power::log all{"log"};
+};
+
 // Several threads at once: none of them waits for ever.
 TEST(PowerSections, OfThreadsThatAllWaitForTheDiskComeThere) {
-    recorded_device device;
-    device.files = {bytes(file_bytes(log::sized_for(sizes_for))), bytes(sizeof(image))};
-    device_file log_at(device, log_file), home(device, home_file);
-    const auto words = std::make_unique<image>();
-    log_header sizes = log::sized_for(sizes_for);
-    sizes.uuid[0] = 1;
-    sizes.generation = 1;
-    {
-        power::log all("log");
-        all.watch(reinterpret_cast<const std::byte*>(words->words), sizes);
-        ASSERT_TRUE(all.start(log_at, home, sizes, false).ok());
-        std::vector<std::thread> threads;
-        // One more than there are runners: the last is shared.
-        for (unsigned t = 0; t < 10; ++t)
-            threads.emplace_back([&, t] {
-                line_log::runner& mine = all.runner_of(t);
-                for (std::uint64_t n = 1; n <= 200; ++n) {
-                    all.begin_section(mine);
-                    for (unsigned i = 0; i < 8; ++i)
-                        words->words[8 * (first_line + (n + i) % 20 + 20 * (t / 8)) + t % 8] = n;
-                    if (n % 3 == 0) { // it has nothing to be taken
-                        all.end_section(mine);
-                        continue;
-                    }
-                    ASSERT_TRUE(all.hold_section(mine, 60));
-                    all.add(words->words + 8 * (first_line + 20 * (t / 8)), 20 * line_bytes);
-                    all.let_go(mine);
-                    line_log::leave(mine);
-                    if (n % 4 == 0) all.wait();
+    recorded_log on;
+    power::log& all = on.all;
+    std::vector<std::thread> threads;
+    // One more than there are runners: the last is shared.
+    for (unsigned t = 0; t < 10; ++t)
+        threads.emplace_back([&, t] {
+            line_log::runner& mine = all.runner_of(t);
+            for (std::uint64_t n = 1; n <= 200; ++n) {
+                all.begin_section(mine);
+                for (unsigned i = 0; i < 8; ++i)
+                    on.words->words[8 * (first_line + (n + i) % 20 + 20 * (t / 8)) + t % 8] = n;
+                if (n % 3 == 0) { // it has nothing to be taken
+                    all.end_section(mine);
+                    continue;
                 }
-            });
-        for (auto& t : threads) t.join();
-        ASSERT_TRUE(all.finish().ok());
-        EXPECT_GT(all.counts().batches, 0U);
-    }
+                ASSERT_TRUE(all.hold_section(mine, 60));
+                all.add(on.words->words + 8 * (first_line + 20 * (t / 8)), 20 * line_bytes);
+                all.let_go(mine);
+                line_log::leave(mine);
+                if (n % 4 == 0) all.wait();
+            }
+        });
+    for (auto& t : threads) t.join();
+    ASSERT_TRUE(all.finish().ok());
+    EXPECT_GT(all.counts().batches, 0U);
 }
 
 // A section stores nothing of its own, but its thread has noted a line. Another thread stores a
 // line that leads there, and appends it while the section runs.
 TEST(PowerSections, BringWhatTheirThreadNotedBeforeLinesThatWaitedForThem) {
-    recorded_device device;
-    device.files = {bytes(file_bytes(log::sized_for(sizes_for))), bytes(sizeof(image))};
-    std::vector<bytes> files = device.files;
-    device_file log_at(device, log_file), home(device, home_file);
-    const auto words = std::make_unique<image>();
-    std::uint64_t& led_to = words->words[8 * first_line];
-    std::uint64_t& leads = words->words[8 * (first_line + 100)];
-    log_header sizes = log::sized_for(sizes_for);
-    sizes.uuid[0] = 1;
-    sizes.generation = 1;
-    power::log all("log");
-    all.watch(reinterpret_cast<const std::byte*>(words->words), sizes);
-    ASSERT_TRUE(all.start(log_at, home, sizes, false).ok());
+    recorded_log on;
+    power::log& all = on.all;
+    std::uint64_t& led_to = on.words->words[8 * first_line];
+    std::uint64_t& leads = on.words->words[8 * (first_line + 100)];
     line_log::runner& mine = all.runner_of(0);
     constexpr std::uint64_t sections = 100;
     std::atomic<std::uint64_t> noted{0}, appended{0}, durable{0};
@@ -413,8 +410,9 @@ TEST(PowerSections, BringWhatTheirThreadNotedBeforeLinesThatWaitedForThem) {
     }
     follows.join();
     EXPECT_TRUE(all.finish().ok());
+    std::vector<bytes> files = {bytes(on.device.files[log_file].size()), bytes(sizeof(image))};
     std::size_t seen = 0;
-    for (const device_event& e : device.events) {
+    for (const device_event& e : on.device.events) {
         if (e.what != device_event::write) continue;
         std::memcpy(files[e.file].data() + e.at, e.content.data(), e.content.size());
         if (++seen <= 4) continue; // the log's header
@@ -425,27 +423,19 @@ TEST(PowerSections, BringWhatTheirThreadNotedBeforeLinesThatWaitedForThem) {
 }
 
 TEST(PowerSections, WhoseThreadsNoteMoreThanABatchHoldsGoOn) {
-    recorded_device device;
-    device.files = {bytes(file_bytes(log::sized_for(sizes_for))), bytes(sizeof(image))};
-    device_file log_at(device, log_file), home(device, home_file);
-    const auto words = std::make_unique<image>();
-    log_header sizes = log::sized_for(sizes_for);
-    sizes.uuid[0] = 1;
-    sizes.generation = 1;
-    power::log all("log");
-    all.watch(reinterpret_cast<const std::byte*>(words->words), sizes);
-    ASSERT_TRUE(all.start(log_at, home, sizes, false).ok());
+    recorded_log on;
+    power::log& all = on.all;
     line_log::runner& mine = all.runner_of(0);
     for (const bool has_log : {false, true}) {
         all.begin_section(mine);
         for (std::uint64_t i = 0; i < data_lines; ++i) {
-            words->words[8 * (first_line + i)] = 1 + has_log;
-            all.note(words->words + 8 * (first_line + i), 8);
+            on.words->words[8 * (first_line + i)] = 1 + has_log;
+            all.note(on.words->words + 8 * (first_line + i), 8);
         }
         if (has_log) {
             ASSERT_FALSE(all.hold_section(mine, 1));
             all.hold_cover();
-            all.add(words->words + log_word, line_bytes);
+            all.add(on.words->words + log_word, line_bytes);
             all.let_go(mine);
             all.order();
             line_log::leave(mine);
@@ -456,7 +446,7 @@ TEST(PowerSections, WhoseThreadsNoteMoreThanABatchHoldsGoOn) {
         EXPECT_FALSE(all.end_section(mine)) << "it has noted none";
     }
     ASSERT_TRUE(all.finish().ok());
-    const auto content = content_of(device.files, all.salt());
+    const auto content = content_of(on.device.files, all.salt());
     for (std::uint64_t i = 0; i < data_lines; ++i)
         ASSERT_EQ(content->words[8 * (first_line + i)], 2U) << "line " << i;
 }
