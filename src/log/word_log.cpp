@@ -65,7 +65,7 @@ bool read_entry(lane_position& at, bool again, record_view& out) noexcept {
 }
 
 /// What its begin entry says. False: no section's can.
-bool read_begin(const record_view& entry, pending_section& found) noexcept {
+bool read_begin(const record_view& entry, pending_section& found) {
     if (entry.kind != record_kind::begin || entry.offset >> 16 != 0) return false;
     std::memcpy(&found.begin.function_version, entry.payload, word_bytes);
     found.begin.floats = static_cast<std::uint16_t>(entry.offset);

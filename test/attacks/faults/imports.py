@@ -16,7 +16,8 @@ stderr strcmp strerror strlen strncpy strnlen vsnprintf
 frexp frexpf frexpl lgamma_r lgammaf_r lgammal_r modf modff modfl remquo remquof remquol sincos sincosf
 sincosl strrchr strtol strcasecmp_l strncasecmp_l strtod_l strtof_l strtol_l strtold_l strtoll_l strtoul_l strtoull_l
 isalnum_l isalpha_l isblank_l iscntrl_l isdigit_l isgraph_l islower_l isprint_l ispunct_l isspace_l
-isupper_l isxdigit_l tolower_l toupper_l uselocale __start_hf_uninstrumented __libc_single_threaded
+isupper_l isxdigit_l tolower_l toupper_l uselocale
+__start_hf_uninstrumented __libc_single_threaded __isoc99_sscanf __isoc23_sscanf
 """.split()
 RUNTIME = ("_Unwind_", "__cxa_", "_setjmp", "__sigsetjmp", "__gxx_personality_v0", "__dso_handle",
            "__errno_location", "__tls_get_addr", "__udivti3", "__stack_chk_fail", "_Z",
