@@ -35,15 +35,19 @@ static std::string read_chain(const pool::impl& in, std::uint64_t thread, std::u
     for (std::uint64_t at = first; at != 0; at = out.back()->next) {
         if (at >= pool_bytes || at % granule_bytes != 0 || !blocks.covers(at, sizeof(more_head)) ||
             before + out.size() > pool_bytes / more_bytes_min)
-            return fmt::format("has grown by a block at {:#x}, outside the heap", at);
+            return fmt::format(
+                "a block that it has grown by: expected one in the heap, found {:#x}", at);
         const auto& head = *static_cast<const more_head*>(in.at(at));
         if (head.magic != magic || head.thread != thread || head.number != out.size() + 1)
-            return fmt::format("has grown by a block at {:#x} that begins with {:#x}, of thread "
-                               "{:#x}, number {}: expected {:#x}, {:#x}, {}",
-                               at, head.magic, head.thread, head.number, magic, thread,
-                               out.size() + 1);
+            return fmt::format(
+                "the block at {:#x} that it has grown by: found {:#x} of thread {:#x}, number "
+                "{}, expected {:#x} of thread {:#x}, number {}",
+                at, head.magic, head.thread, head.number, magic, thread, out.size() + 1);
         if (head.bytes < more_bytes_min || !blocks.well_formed({at, head.bytes}))
-            return fmt::format("has grown by a block at {:#x}, of {} bytes", at, head.bytes);
+            return fmt::format(
+                "the block at {:#x} that it has grown by: expected the size of a block, found {} "
+                "bytes",
+                at, head.bytes);
         out.push_back(&head);
     }
     return {};
@@ -106,20 +110,22 @@ public:
     status run() {
         if (block_.magic != thread_magic)
             return corrupt(
-                fmt::format("begins with {:#x}, expected {:#x}", block_.magic, thread_magic));
+                fmt::format("its block: found {:#x}, expected {:#x}", block_.magic, thread_magic));
         if (status s = chain(block_.more_locks, more_locks_magic, locks_); !s.ok()) return s;
         if (status s = chain(block_.more_frames, more_frames_magic, stack_); !s.ok()) return s;
         if (status s = intentions(); !s.ok()) return s;
         const program_counter pc{block_.log.counter};
         if (!pc.open()) return {};
         if (in_.file->was_clean() && !in_.salvage)
-            return corrupt(fmt::format("an open section, program counter {:#x}, in a pool that "
-                                       "was closed cleanly; salvage believes the close",
-                                       pc.word));
+            return corrupt(fmt::format(
+                "expected no open section in a pool that was closed cleanly, found program "
+                "counter {:#x}; salvage believes the close",
+                pc.word));
         // A section that is given up is read no further.
         if (in_.file->was_clean() || in_.recovery == recovery_policy::roll_back) return given_up();
         if (!pc.well_formed() || pc.depth() == 0)
-            return corrupt(fmt::format("program counter {:#x}", pc.word));
+            return corrupt(
+                fmt::format("expected the program counter of a section, found {:#x}", pc.word));
         if (status s = frames(pc); !s.ok()) return s;
         for_each_place([&](const lock_place& place) { owned_.push_back(place.owned); });
         if (status s = entries(pc); !s.ok()) return s;
@@ -133,7 +139,9 @@ public:
         status found = lock(word, "intended", repairs);
         const hf_justdo_lock_calls* const calls = find_lock(lock_kind(word));
         if (found.ok() && calls != nullptr && calls->reset == nullptr)
-            found = corrupt(fmt::format("a lock that frees itself is intended: {:#x}", word));
+            found = corrupt(fmt::format(
+                "intended lock: expected one that can be reset, found {:#x}, which frees itself",
+                word));
         return found;
     }
 
@@ -180,7 +188,8 @@ private:
         const std::uint32_t kind = lock_kind(word);
         const std::uint64_t offset = lock_offset(word);
         if (lock_word(kind, offset) != word)
-            return corrupt(fmt::format("{} lock: {:#x}", what, word));
+            return corrupt(
+                fmt::format("{} lock: expected a kind and an offset, found {:#x}", what, word));
         const hf_justdo_lock_calls* const calls = find_lock(kind);
         if (calls == nullptr && !of_any_kind)
             return refusal(
@@ -188,18 +197,19 @@ private:
                 // Salvage forgets what nothing resumes: it may be damaged.
                 in_.salvage && !program_counter{block_.log.counter}.open() ? errc::corrupt
                                                                            : errc::function_changed,
-                fmt::format("engine justdo: the thread at {:#x} holds a lock of kind {}, which "
-                            "this program has not registered; open the pool with the build that "
-                            "did{}",
-                            at_, kind, program_counter{block_.log.counter}.open() ? out() : ""));
+                fmt::format(
+                    "engine justdo: the thread at {:#x} holds a lock: expected a kind that this "
+                    "program has registered, found kind {}; open the pool with the build that "
+                    "registers it{}",
+                    at_, kind, program_counter{block_.log.counter}.open() ? out() : ""));
         const bool real = kind != HF_JUSTDO_NO_LOCK;
         const std::uint64_t bytes = calls == nullptr ? 1 : calls->bytes;
         const std::uint64_t aligned_to = kind < HF_JUSTDO_KINDS ? alignof(shared_mutex) : 1;
         if (real ? offset % aligned_to != 0 || !heap_.covers(offset, bytes) ||
                        own_.meet(offset, bytes, 0)
                  : offset != 0)
-            return corrupt(fmt::format("{} lock, {}: at {:#x}", what,
-                                       calls == nullptr ? "of another program" : calls->name,
+            return corrupt(fmt::format("{} lock, {}: expected it in a block, found it at {:#x}",
+                                       what, calls == nullptr ? "of another program" : calls->name,
                                        offset));
         return {};
     }
@@ -210,28 +220,37 @@ private:
         const hf_justdo_function* function = nullptr;
         for (std::uint64_t d = 0; d < pc.depth(); ++d) {
             if (end - next < sizeof(frame_head))
-                return corrupt(fmt::format("frame {} of {} lies outside", d, pc.depth()));
+                return corrupt(fmt::format(
+                    "frame {} of {}: expected it in the thread's blocks, found it outside", d,
+                    pc.depth()));
             const auto& head = *static_cast<const frame_head*>(in_.at(next));
             if (head.bytes < sizeof head || head.bytes % line_bytes != 0 || head.bytes > end - next)
-                return corrupt(fmt::format("frame {}: {} bytes", d, head.bytes));
+                return corrupt(fmt::format(
+                    "frame {}: expected whole lines inside the thread's block, found {} bytes", d,
+                    head.bytes));
             function = find_function(head.function_id, head.function_version, head.constants);
             if (status s = known(head, function); !s.ok()) return s;
             if (d == 0 && function->resume == nullptr)
-                return corrupt(fmt::format("{} is outermost, and cannot be", function->name));
+                return corrupt(fmt::format(
+                    "the outermost frame: expected a function that can begin a section, found {}",
+                    function->name));
             if (head.bytes != sizeof head + round_up(function->frame_bytes, line_bytes))
-                return corrupt(fmt::format("frame {}: {} bytes, {} has {}", d, head.bytes,
-                                           function->name, function->frame_bytes));
+                return corrupt(fmt::format(
+                    "frame {}: found {} bytes, expected those of {}, which takes {} and a head", d,
+                    head.bytes, function->name, function->frame_bytes));
             const std::uint64_t place = d + 1 == pc.depth() ? pc.place() : head.place();
             const std::uint64_t point = place & ~std::uint64_t{HF_JUSTDO_SNAPSHOT};
             if (point == 0 || point > function->points)
-                return corrupt(fmt::format("frame {}: resume point {} of {}, which has {}", d,
-                                           point, function->name, function->points));
+                return corrupt(
+                    fmt::format("frame {}: found resume point {} of {}, expected 1 to {}", d, point,
+                                function->name, function->points));
             next += head.bytes;
             const std::uint64_t above = d + 1 == pc.depth() ? 0 : head.block_above();
             if (above == 0) continue;
             if (above <= in_block || above > stack_.size())
-                return corrupt(fmt::format("frame {} is in block {} of {}, behind block {}", d + 1,
-                                           above, stack_.size(), in_block));
+                return corrupt(fmt::format(
+                    "frame {}: found it in block {} of {}, expected one behind block {}", d + 1,
+                    above, stack_.size(), in_block));
             in_block = above;
             next = in_.offset_of(stack_[above - 1]) + sizeof(more_head);
             end = next - sizeof(more_head) + stack_[above - 1]->bytes;
@@ -244,10 +263,11 @@ private:
         if (function == nullptr)
             return refusal(
                 path, errc::function_changed,
-                fmt::format("engine justdo: a section was cut short in function {:#x}, version "
-                            "{:#x}, which this program does not have; open the pool with the "
-                            "build that made it{}",
-                            head.function_id, head.function_version, out()));
+                fmt::format(
+                    "engine justdo: a section was cut short: expected a function of this "
+                    "program, found {:#x} of version {:#x}, which this program does not have; "
+                    "open the pool with the build that made it{}",
+                    head.function_id, head.function_version, out()));
         if (function->version != head.function_version)
             return refusal(
                 path, errc::function_changed,
@@ -364,7 +384,9 @@ status check_claims(const pool_file& file, claims& all) {
     if (both != all.locks.end())
         return refusal(
             file.path(), errc::corrupt,
-            fmt::format("engine justdo: two sections own the lock at {:#x}", offset(*both)));
+            fmt::format(
+                "engine justdo: the lock at {:#x}: expected one section that owns it, found two",
+                offset(*both)));
     return {};
 }
 
@@ -372,20 +394,21 @@ status check_superblock(const pool::impl& in) {
     const pool_file& file = *in.file;
     const std::uint64_t at = file.roots()->anchor(engine_justdo), chunk = file.shape().chunk_bytes;
     const auto corrupt = [&](const std::string& what) {
-        return refusal(file.path(), errc::corrupt, "engine justdo: superblock " + what);
+        return refusal(file.path(), errc::corrupt, "engine justdo: superblock: " + what);
     };
     if (at % chunk != 0 || at >= file.shape().max_bytes || !in.blocks.durable().covers(at, chunk))
-        return corrupt(fmt::format("at {:#x}, outside the heap", at));
+        return corrupt(fmt::format("expected a chunk of the heap, found {:#x}", at));
     const superblock& super = *superblock_of(file);
     if (super.magic != superblock_magic)
-        return corrupt(fmt::format("at {:#x} begins with {:#x}, expected {:#x}", at, super.magic,
+        return corrupt(fmt::format("at {:#x}: found {:#x}, expected {:#x}", at, super.magic,
                                    superblock_magic));
     if (super.threads_max != threads_max_for(chunk))
-        return corrupt(
-            fmt::format("of {} threads, {} expected", super.threads_max, threads_max_for(chunk)));
+        return corrupt(fmt::format("found {} threads, expected {}", super.threads_max,
+                                   threads_max_for(chunk)));
     if (super.thread_bytes < thread_bytes_min || super.thread_bytes > thread_bytes_max ||
         in.blocks.durable().rounded(super.thread_bytes) != super.thread_bytes)
-        return corrupt(fmt::format("of threads with {} bytes", super.thread_bytes));
+        return corrupt(fmt::format("a thread's block: expected a size in bounds, found {} bytes",
+                                   super.thread_bytes));
     return {};
 }
 
@@ -404,9 +427,10 @@ status inspect(const pool::impl& in) {
         if (offset >= in.file->shape().max_bytes || !in.blocks.durable().well_formed(b))
             return refusal(
                 in.file->path(), errc::corrupt,
-                fmt::format("engine justdo: a thread's block at {:#x}, {} bytes, is no block of "
-                            "the heap",
-                            offset, b.bytes));
+                fmt::format(
+                    "engine justdo: a thread's block: expected a block of the heap, found {:#x}, "
+                    "{} bytes",
+                    offset, b.bytes));
         blocks.push_back(b);
     }
     const own_blocks own(in);
@@ -421,7 +445,9 @@ status inspect(const pool::impl& in) {
     if (const auto twice = std::ranges::adjacent_find(blocks, meet); twice != blocks.end())
         return refusal(
             in.file->path(), errc::corrupt,
-            fmt::format("engine justdo: the block at {:#x} is named twice", twice->offset));
+            fmt::format(
+                "engine justdo: the block at {:#x}: expected one place that names it, found two",
+                twice->offset));
     return check_claims(*in.file, all);
 }
 

@@ -88,7 +88,7 @@ status thread::settle_held() {
     if (taken || pool_->blocks.claim(b)) return {};
     return refusal(
         pool_->file->path(), errc::corrupt,
-        fmt::format("engine justdo: the block at {:#x} that a section frees is not its own",
+        fmt::format("engine justdo: a section frees a block: expected its own, found {:#x}",
                     b.offset));
 }
 
@@ -129,8 +129,10 @@ status thread::take_up() {
     if (held_count_ == 0)
         return refusal(
             pool_->file->path(), errc::corrupt,
-            fmt::format("engine justdo: the thread at {:#x} has a section open and no lock",
-                        offset()));
+            fmt::format(
+                "engine justdo: the thread at {:#x} has a section open: expected a lock that it "
+                "owns, found none",
+                offset()));
     if (entry.what() == action::free)
         freed_ = {entry.value, entry.extra}; // upholds (thread.hpp, 5)
     return {};

@@ -62,8 +62,11 @@ result<thread*> threads::lease() {
     const auto words = thread_words(*super);
     const auto word = std::ranges::find(words, std::uint64_t{0});
     if (word == words.end())
-        return refusal(file.path(), errc::limit_reached,
-                       fmt::format("engine justdo: more than {} threads", words.size()));
+        return refusal(
+            file.path(), errc::limit_reached,
+            fmt::format("engine justdo: expected at most {} threads at a time, found one more: let "
+                        "another one end first",
+                        words.size()));
     all_.reserve(all_.size() + 1);
     const void* const made =
         make_own_block(*pool_, super->thread_bytes, purpose::data, *word, [](void* at, block) {
@@ -135,8 +138,8 @@ status why_none(const pool::impl& in) {
     if (in.file->read_only()) return refusal(path, errc::permission, "the pool is open read-only");
     if (in.state_of(engine_justdo) == nullptr)
         return refusal(path, errc::missing_engine,
-                       "the pool was opened without engine justdo: give open_options::engines "
-                       "hf::justdo::engine()");
+                       "expected engine justdo, found the pool opened without it: give "
+                       "open_options::engines hf::justdo::engine()");
     return {};
 }
 
