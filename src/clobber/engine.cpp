@@ -113,8 +113,9 @@ status clobber_engine::check(const pool::impl& pool, const pending_section& sect
     if (function == nullptr)
         return {errc::function_changed,
                 fmt::format(
-                    "{}: function_changed: lane {} holds a pending section of txfunc {:#x}, which "
-                    "this program does not have; open it with the build that made it{}",
+                    "{}: function_changed: lane {} holds a pending section: expected a txfunc of "
+                    "this program, found {:#x}, which this program does not have; open it with the "
+                    "build that made it{}",
                     file.path(), section.lane, begin.function_id, ways_out(file))};
     if (function->version != begin.function_version || function->args_bytes != begin.args_bytes)
         return {errc::function_changed,
@@ -127,9 +128,11 @@ status clobber_engine::check(const pool::impl& pool, const pending_section& sect
     if (!persist::float_environment(begin.floats).valid())
         return {
             errc::corrupt,
-            fmt::format("{}: corrupt: lane {}: floating-point environment {:#x} of {} is unknown{}",
-                        file.path(), section.lane, begin.floats, readable_name(function->name),
-                        ways_out(file))};
+            fmt::format(
+                "{}: corrupt: lane {}: expected a floating-point environment of this processor, "
+                "found {:#x}, of {}{}",
+                file.path(), section.lane, begin.floats, readable_name(function->name),
+                ways_out(file))};
     HF_ASSERT_SLOW(section.args.size() == function->args_bytes);
     for (std::uint64_t i = 0; i < function->args_count; ++i) {
         if (function->args[i].kind != HF_ARG_POOL_POINTER) continue;
@@ -139,9 +142,11 @@ status clobber_engine::check(const pool::impl& pool, const pending_section& sect
             reinterpret_cast<std::uint64_t>(pointer) - file.canonical_base();
         if (pointer != nullptr && offset >= file.shape().max_bytes)
             return {errc::corrupt,
-                    fmt::format("{}: corrupt: lane {}: argument {} of {} points outside the pool{}",
-                                file.path(), section.lane, i + 1, readable_name(function->name),
-                                ways_out(file))};
+                    fmt::format(
+                        "{}: corrupt: lane {}: argument {} of {}: expected an address in the pool, "
+                        "found one outside{}",
+                        file.path(), section.lane, i + 1, readable_name(function->name),
+                        ways_out(file))};
     }
     return check_place(file, *function, section);
 }
