@@ -114,7 +114,8 @@ void store_new_bytes(pool::impl& pool, const record_view& r) {
     });
     if (whole) return;
     fault_guard::fatal_means(errc::corrupt);
-    fatal("%s: corrupt: a log of engine redo stores into itself: run `holdfast verify`",
+    fatal("%s: corrupt: a log of engine redo: expected stores to blocks, found one into the log "
+          "itself: run `holdfast verify`",
           file.path().c_str());
 }
 
