@@ -24,10 +24,10 @@ status judge_lane(const pool::impl& pool, std::uint32_t lane, const pending_sect
         return refusal(file.path(), errc::corrupt, fmt::format("lane {}: {}", lane, why));
     };
     if (file.was_clean() && pending != nullptr && !pool.salvage)
-        return refuse(fmt::format("a pending section, epoch {:#x}, in a pool that was closed "
-                                  "cleanly; `holdfast repair` puts the lane's mark right, salvage "
-                                  "believes the close",
-                                  pending->begin.epoch));
+        return refuse(fmt::format(
+            "expected no pending section in a pool that was closed cleanly, found epoch {:#x}; "
+            "`holdfast repair` puts the lane's mark right, salvage believes the close",
+            pending->begin.epoch));
     const bool rolling = pool.recovery == recovery_policy::roll_back;
     // The rest of a log without checksums may be of sections that are over.
     const bool passes = pool.salvage && (pending == nullptr || (rolling && !pending->in_words));
@@ -43,7 +43,7 @@ status judge_lane(const pool::impl& pool, std::uint32_t lane, const pending_sect
                 : last_way_out(file)));
     // After a wrap an epoch would be below its lane's mark, and no section would count as pending.
     if (newest > epoch_max)
-        return refuse(fmt::format("epoch {:#x}, at most {:#x} expected", newest, epoch_max));
+        return refuse(fmt::format("found epoch {:#x}, expected at most {:#x}", newest, epoch_max));
     return {};
 }
 
@@ -139,7 +139,8 @@ status check_records(const pool::impl& pool, const pending_section& section) {
         return status{
             errc::corrupt,
             fmt::format(
-                "{}: corrupt: log of lane {}: record of kind {} names offset {:#x}, {} bytes{}",
+                "{}: corrupt: log of lane {}: a record of kind {}: expected bytes that a section "
+                "may change, found offset {:#x}, {} bytes{}",
                 pool.file->path(), section.lane, static_cast<int>(r.kind), r.offset, r.bytes,
                 last_way_out(*pool.file))};
     };
@@ -181,9 +182,12 @@ refused_lane check_apart(const pool::impl& pool, std::vector<lanes_block> all, c
     const auto twice = std::ranges::adjacent_find(all, meet);
     if (twice == all.end()) return {};
     const lanes_block& second = *std::next(twice);
-    return {second.lane, refusal(pool.file->path(), errc::corrupt,
-                                 fmt::format("the block at {:#x} is {} twice by pending sections",
-                                             second.what.offset, how))};
+    return {
+        second.lane,
+        refusal(pool.file->path(), errc::corrupt,
+                fmt::format(
+                    "the block at {:#x}: expected it {} once by pending sections, found it twice",
+                    second.what.offset, how))};
 }
 
 /// Nothing frees a block twice: given back twice, it would be handed out twice.
@@ -213,10 +217,12 @@ status check_named(const pool::impl& pool, const pending_section& section) {
     for (const record_view& r : section.records) {
         const bool no_room = r.kind == record_kind::alloc && r.offset == 0;
         if (names_block(r.kind) && !no_room && !pool.blocks.durable().may_hold({r.offset, r.bytes}))
-            return refusal(pool.file->path(), errc::corrupt,
-                           fmt::format("log of lane {}: the block at {:#x} of {} bytes lies among "
-                                       "blocks of another size{}",
-                                       section.lane, r.offset, r.bytes, last_way_out(*pool.file)));
+            return refusal(
+                pool.file->path(), errc::corrupt,
+                fmt::format(
+                    "log of lane {}: the block at {:#x} of {} bytes: expected it among blocks of "
+                    "its size, found others{}",
+                    section.lane, r.offset, r.bytes, last_way_out(*pool.file)));
     }
     return {};
 }
@@ -224,13 +230,14 @@ status check_named(const pool::impl& pool, const pending_section& section) {
 status check_section(const pool::impl& pool, const pending_section& section) {
     const engine* e = pool.engine_of(section);
     if (e == nullptr)
-        return {errc::missing_engine,
-                fmt::format(
-                    "{}: missing_engine: lane {} holds a pending section of engine {}, given to "
-                    "open: {}; give it to open_options::engines as well (hf::all_engines() has "
-                    "every one)",
-                    pool.file->path(), section.lane, engine_names(section.begin.engine),
-                    engine_names(engine_bits_of(pool.engines)))};
+        return {
+            errc::missing_engine,
+            fmt::format(
+                "{}: missing_engine: lane {} holds a pending section: expected engine {}, found "
+                "{} given to open; give it to open_options::engines as well (hf::all_engines() "
+                "has every one)",
+                pool.file->path(), section.lane, engine_names(section.begin.engine),
+                engine_names(engine_bits_of(pool.engines)))};
     if (status s = check_records(pool, section); !s.ok()) return s;
     if (section.in_words)
         if (status s = check_named(pool, section); !s.ok()) return s;
@@ -269,9 +276,10 @@ refused_lane check_chunks(const pool::impl& pool, std::span<const pending_sectio
             if (others)
                 out = {section.lane,
                        refusal(pool.file->path(), errc::corrupt,
-                               fmt::format("lane {} names a block at {:#x} of {} bytes, in a "
-                                           "chunk of other blocks",
-                                           section.lane, b.offset, b.bytes))};
+                               fmt::format(
+                                   "lane {} names a block at {:#x} of {} bytes: expected no other "
+                                   "blocks in its chunk, found some",
+                                   section.lane, b.offset, b.bytes))};
         }
     });
     return out;
@@ -357,10 +365,12 @@ status put_blocks_back(pool::impl& pool, lanes_found& found) {
             if (pool.blocks.claim({r.offset, r.bytes})) continue;
             foreign.push_back(
                 {section.lane,
-                 refusal(pool.file->path(), errc::corrupt,
-                         fmt::format("lane {} names a block at {:#x} of {} bytes that is not its "
-                                     "own, or lies in a chunk of other blocks",
-                                     section.lane, r.offset, r.bytes))});
+                 refusal(
+                     pool.file->path(), errc::corrupt,
+                     fmt::format(
+                         "lane {} names a block at {:#x} of {} bytes: expected one that is free, "
+                         "found another's, or other blocks in its chunk",
+                         section.lane, r.offset, r.bytes))});
         }
     });
     for (const refused_lane& refused : foreign) {

@@ -69,10 +69,13 @@ status check_given(const std::string& path, const std::vector<engine_ptr>& engin
     std::uint32_t seen = 0;
     for (const engine_ptr& e : engines) {
         if (e == nullptr)
-            return refusal(path, errc::bad_argument, "open_options::engines holds a null pointer");
-        if ((seen & e->bit()) != 0)
             return refusal(path, errc::bad_argument,
-                           fmt::format("open_options::engines names {} twice", e->name()));
+                           "open_options::engines: expected engines, found a null pointer");
+        if ((seen & e->bit()) != 0)
+            return refusal(
+                path, errc::bad_argument,
+                fmt::format("open_options::engines: expected each engine once, found {} twice",
+                            e->name()));
         seen |= e->bit();
         if (status s = e->check_options(path); !s.ok()) return s;
     }
@@ -106,7 +109,9 @@ status check_shared(const std::string& path, const open_options& options) {
 } // namespace
 
 result<pool> pool::open(const std::string& path, const open_options& options) try {
-    if (path.empty()) return status{errc::bad_argument, "bad_argument: the pool's path is empty"};
+    if (path.empty())
+        return status{errc::bad_argument,
+                      "bad_argument: path: expected the name of a file, found an empty one"};
     if (status s = check_given(path, options.engines); !s.ok()) return s;
     const std::uint32_t given = engine_bits_of(options.engines);
     if ((options.engines.empty() || bits_with_sections(given) != 0) &&
@@ -214,10 +219,12 @@ status pool::impl::can_rebuild() const {
         if ((file->left_to_rebuild() & e->bit()) == 0) continue;
         if (e->rebuilds() && !file->read_only()) continue;
         if (!salvage)
-            return refusal(file->path(), errc::missing_engine,
-                           fmt::format("a crash left it open with {}, found none, or a read-only "
-                                       "open; salvage does without",
-                                       e->rebuild_needs()));
+            return refusal(
+                file->path(), errc::missing_engine,
+                fmt::format(
+                    "a crash left it open with what is computed again: expected {}, found none, "
+                    "or a read-only open; salvage does without",
+                    e->rebuild_needs()));
         file->warn(fmt::format("{}: salvaged: what engine {} would compute again is as the crash "
                                "left it",
                                file->path(), e->name()));
@@ -392,7 +399,7 @@ result<copy_report> pool::copy_to(const std::string& path, const copy_options& o
     const os_file* const file = impl_->file->own_file();
     if (file == nullptr)
         return refusal(this->path(), errc::bad_argument,
-                       "a pool in memory is no file to be copied");
+                       "expected a pool in a file, found one in memory");
     return copy_own_file(*file, this->path(), path, options, seal_copy);
 }
 
@@ -419,9 +426,10 @@ status pool::limit_growth(std::uint64_t bytes) {
                        fmt::format("limit_growth: expected {} to {} bytes, found {}",
                                    shape.chunk_bytes, shape.max_bytes, bytes));
     if (!impl_->blocks.limit_growth(bytes))
-        return refusal(path(), errc::limit_reached,
-                       "the pool has used all of its extents and does not grow any more: bring "
-                       "what it holds to a new pool");
+        return refusal(
+            path(), errc::limit_reached,
+            "expected an extent that is left, found all of them used: bring what the pool holds "
+            "to a new pool");
     return {};
 }
 status pool::why_full() const { return impl_->blocks.why_full(); }

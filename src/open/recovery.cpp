@@ -26,7 +26,8 @@ namespace hf {
 status engine::check(const pool::impl& pool, const pending_section& section) const {
     return refusal(
         pool.file->path(), errc::corrupt,
-        fmt::format("lane {} holds a section of engine {}, which has none", section.lane, name()));
+        fmt::format("lane {} holds a section: expected an engine that has sections, found {}",
+                    section.lane, name()));
 }
 
 status engine::recover_all(pool::impl&, std::span<pending_section>, const recovery_order&,

@@ -54,14 +54,17 @@ std::array<anchor, 4 + engines_max> anchors(const pool::impl& pool) noexcept {
 
 status no_block(const pool::impl& pool, const std::string& what, std::uint64_t offset,
                 std::uint64_t bytes) {
-    return {errc::corrupt,
-            fmt::format("{}: corrupt: {} at offset {:#x}, {} bytes, is no block of the heap",
-                        pool.file->path(), what, offset, bytes)};
+    return {
+        errc::corrupt,
+        fmt::format("{}: corrupt: {}: expected a block of the heap, found offset {:#x}, {} bytes",
+                    pool.file->path(), what, offset, bytes)};
 }
 status among_others(const pool::impl& pool, const std::string& what, std::uint64_t offset) {
-    return {errc::corrupt,
-            fmt::format("{}: corrupt: {} at offset {:#x} lies in a chunk of other blocks",
-                        pool.file->path(), what, offset)};
+    return {
+        errc::corrupt,
+        fmt::format(
+            "{}: corrupt: {} at offset {:#x}: expected no other blocks in its chunk, found some",
+            pool.file->path(), what, offset)};
 }
 
 void give_up(pool::impl& pool, std::uint64_t& word, const std::string& what, const status& why) {

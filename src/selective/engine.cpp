@@ -29,7 +29,7 @@ public:
     bool rebuilds() const noexcept override { return how_.rebuild != nullptr; }
     void rebuild(hf::pool& whole) const override { how_.rebuild(whole); }
     const char* rebuild_needs() const noexcept override {
-        return "lazy stores (engine selective): expected selective::options::rebuild";
+        return "selective::options::rebuild, for lazy stores (engine selective)";
     }
     /// Rolling back needs no function of this build.
     status check(const pool::impl&, const pending_section&) const override { return {}; }
