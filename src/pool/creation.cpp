@@ -70,7 +70,8 @@ status check_options(const std::string& path, const file_options& o) {
     if (o.layout.size() > layout_max || o.layout.find('\0') != std::string::npos)
         return bad(fmt::format("layout: expected at most {} bytes of text, found {}", layout_max,
                                o.layout.size()));
-    if (path.find('\0') != std::string::npos) return bad("path: contains a zero byte");
+    if (path.find('\0') != std::string::npos)
+        return bad("path: expected a name without a zero byte, found one inside");
     if (o.mode > mode::power)
         return bad(no_such_value("mode", "process, pmem or power", static_cast<unsigned>(o.mode)));
     if (o.creation > create::always_new)
@@ -80,11 +81,13 @@ status check_options(const std::string& path, const file_options& o) {
         return bad(no_such_value("expert.relocate", "never, if_taken or always",
                                  static_cast<unsigned>(o.relocate)));
     if (o.read_only && o.creation == create::always_new)
-        return bad("read_only: there is nothing to read in a new pool");
+        return bad("read_only: expected a pool that is there, found create::always_new: a new "
+                   "one has nothing to read");
     if (o.shared && o.read_only && o.salvage)
         return bad("shared: expected a pool as its writer has it, found salvage");
     if (o.shared && o.migrates)
-        return bad("shared: a migration has the pool alone: migrate, close, then open with shared");
+        return bad("shared: expected no migration, found one, which has the pool alone: migrate, "
+                   "close, then open with shared");
     if (o.shared && o.mode == mode::power && !o.read_only)
         return refusal(path, errc::mode_unavailable,
                        "shared: in mode power the pool is in this process's memory until it is "

@@ -255,15 +255,16 @@ ending ending_of(const frame& f) {
     case cause::none: return {};
     case cause::fatal: return {true, f.fatal_code, f.text};
     case cause::time:
-        return {
-            true, errc::corrupt,
-            fmt::format("it has computed for {} ms and reached nothing new; if it is no endless "
-                        "loop, raise recovery_ms_max of the engine's options",
-                        f.ms_max)};
+        return {true, errc::corrupt,
+                fmt::format("expected it to reach something new within {} ms, found nothing; if it "
+                            "is no endless loop, raise recovery_ms_max of the engine's options",
+                            f.ms_max)};
     case cause::signal: break;
     }
     if (f.signal == SIGABRT)
-        return {true, errc::corrupt, "SIGABRT: an assertion failed, or something calls abort()"};
+        return {true, errc::corrupt,
+                "expected it to return, found SIGABRT: an assertion failed, or something calls "
+                "abort()"};
     if (f.where.file != nullptr) {
         ending out{true, f.where.cut() ? errc::truncated : errc::io_error, {}};
         describe(std::back_inserter(out.why), f.where);

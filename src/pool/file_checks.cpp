@@ -40,9 +40,10 @@ copy_state judge(std::span<const std::byte> page, pool_header& out) noexcept {
 status nothing_valid(const std::string& path, const header_bytes_read& read, copy_state a,
                      copy_state b) {
     if (read.file_bytes == 0)
-        return refusal(path, errc::not_a_pool,
-                       "the file is empty: creation was cut short, or this never was a pool; "
-                       "remove the file to create the pool anew");
+        return refusal(
+            path, errc::not_a_pool,
+            "expected a pool header, found an empty file: creation was cut short, or this never "
+            "was a pool; remove the file to create the pool anew");
     const bool magic_seen = a == copy_state::damaged || b == copy_state::damaged;
     if (magic_seen && read.file_bytes < lanes_start_offset)
         return refusal(
@@ -51,12 +52,13 @@ status nothing_valid(const std::string& path, const header_bytes_read& read, cop
     if (magic_seen)
         return refusal(
             path, errc::corrupt,
-            "no header copy verifies, so that nothing else can be found: `holdfast repair` looks "
-            "for a header in both copies together and in the seal");
+            "expected a header copy that verifies, found none: `holdfast repair` looks for a "
+            "header in both copies together and in the seal");
     if (all_zero(read.page_a, sizeof read.page_a) && all_zero(read.page_b, sizeof read.page_b))
-        return refusal(path, errc::not_a_pool,
-                       "the header is all zeros: creation was cut short, or this never was a "
-                       "pool; remove the file to create the pool anew");
+        return refusal(
+            path, errc::not_a_pool,
+            "expected a pool header, found zeros: creation was cut short, or this never was a "
+            "pool; remove the file to create the pool anew");
     return refusal(path, errc::not_a_pool,
                    "expected a pool header at the start of the file, found other bytes: this is "
                    "another kind of file");
@@ -197,10 +199,12 @@ status check_header(const std::string& path, const pool_header& h, std::uint64_t
     const std::uint64_t known =
         known_required_features | engine_marks{h.engines, h.engines}.features();
     if (const std::uint64_t unknown = h.required_features & ~known; unknown != 0)
-        return refusal(path, errc::unknown_feature,
-                       fmt::format("the pool requires features {:#x} that this build does not "
-                                   "know (known: {:#x})",
-                                   unknown, known));
+        return refusal(
+            path, errc::unknown_feature,
+            fmt::format(
+                "found required features {:#x} that this build does not know, expected some of "
+                "{:#x}: open the pool with a later build",
+                unknown, known));
     if (std::string wrong = number_out_of_bounds(h); !wrong.empty())
         return refusal(path, errc::corrupt, wrong);
     if (std::string wrong = extent_out_of_bounds(h); !wrong.empty())
@@ -268,11 +272,12 @@ status check_layout(const std::string& path, const pool_header& h, const file_op
     if (options.migrates && !options.read_only) {
         const std::uint32_t rebuild = h.open != 0 ? marks_of(h).rebuild : 0;
         if (rebuild == 0) return {};
-        return refusal(path, errc::wrong_layout,
-                       fmt::format("a crash left it open with what engine {} has to compute "
-                                   "again, which no migration can read: open it once with the "
-                                   "build that made it",
-                                   engine_names(rebuild)));
+        return refusal(
+            path, errc::wrong_layout,
+            fmt::format(
+                "expected a pool that a migration can read, found one that a crash left with "
+                "what engine {} computes again: open it once with the build that made it",
+                engine_names(rebuild)));
     }
     return other_layout(path, h, options.layout, options.layout_hash);
 }
@@ -289,13 +294,14 @@ status check_use(const std::string& path, const pool_header& h, const file_optio
     if (const std::uint32_t missing = h.engines & ~engines; missing != 0)
         return refusal(
             path, errc::missing_engine,
-            fmt::format("the pool was left open with engine {}, given to open: {}; open and close "
-                        "it once with the build that left it, or give {} to open_options::engines "
-                        "as well (hf::NAME::engine(); hf::all_engines() has every one); "
-                        "to give up what is unfinished, run `holdfast repair --roll-back`; to look "
-                        "only, use open_options::read_only with that engine",
-                        engine_names(missing), engines == 0 ? "no engine" : engine_names(engines),
-                        engine_names(missing)));
+            fmt::format(
+                "the pool was left open: expected engine {}, found {} given to open; open and "
+                "close it once with the build that left it, or give {} to open_options::engines "
+                "as well (hf::NAME::engine(); hf::all_engines() has every one); to give up what "
+                "is unfinished, run `holdfast repair --roll-back`; to look only, use "
+                "open_options::read_only with that engine",
+                engine_names(missing), engines == 0 ? "no engine" : engine_names(engines),
+                engine_names(missing)));
     const bool process_mode = h.mode == static_cast<std::uint32_t>(mode::process);
     if (h.open != 0 && process_mode && !is_whole_copy(h) && !same_boot(h, boot) && !options.salvage)
         return refusal(
@@ -318,9 +324,10 @@ status raise_limit(const std::string& path, const file_options& options, pool_he
                         "found {}",
                         h.base_address, most, options.max_bytes));
     if (h.open != 0 && (h.required_features & feature_relocated) != 0)
-        return refusal(path, errc::bad_argument,
-                       "max_bytes: the pool was left open at another address; open and close it "
-                       "before its limit is raised");
+        return refusal(
+            path, errc::bad_argument,
+            "max_bytes: expected a pool that was closed, found one left open at another address: "
+            "open and close it before its limit is raised");
     h.max_bytes = wanted;
     HF_ASSERT_SLOW(number_out_of_bounds(h).empty());
     return {};

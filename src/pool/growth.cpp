@@ -106,10 +106,12 @@ result<extent> pool_file::grow(std::uint64_t heap_bytes, const growth_bound& unt
     }
     if (last + 1 == extents_max ||
         (last + 2 == extents_max && until.set_by != growth_bound::max_bytes))
-        return refusal(path_, errc::limit_reached,
-                       fmt::format("the pool has {} of its {} extents, and the last one is for "
-                                   "the logs of sections: bring what it holds to a new pool",
-                                   last + 1, extents_max));
+        return refusal(
+            path_, errc::limit_reached,
+            fmt::format(
+                "expected an extent for the heap, found {} of {} in use, and the last one is for "
+                "the logs of sections: bring what the pool holds to a new pool",
+                last + 1, extents_max));
     const std::uint64_t laid_out = lay_out(needed, room, until);
     if (laid_out == 0) return past(until, heap_bytes);
     const std::uint64_t least = split_extent(laid_out, chunk).metadata_bytes + needed;
