@@ -44,8 +44,11 @@ void store::impl::prepare(shadow& work, node_cache& cache, root::volatile_part* 
 }
 
 status store::impl::damaged() const {
-    return {errc::corrupt, pool_->file->path() + ": corrupt: a structure of MOD is damaged, and "
-                                                 "nothing was changed: holdfast verify says where"};
+    return {
+        errc::corrupt,
+        pool_->file->path() +
+            ": corrupt: expected a sound structure of MOD, found a damaged one, and nothing was "
+            "changed: holdfast verify says where"};
 }
 
 void store::impl::drop(shadow& made, node_cache* to) noexcept {
@@ -299,8 +302,9 @@ status store::impl::commit_unrelated(std::span<const change> changes, bool share
     }
     if (swings.size() > redo_updates_max)
         return {errc::limit_reached,
-                fmt::format("{}: limit_reached: {} unrelated roots in a commit, at most {}",
-                            pool_->file->path(), swings.size(), redo_updates_max)};
+                fmt::format(
+                    "{}: limit_reached: found {} unrelated roots in a commit, expected at most {}",
+                    pool_->file->path(), swings.size(), redo_updates_max)};
     for (swing& s : swings) {
         if (s.owner != s.changes.front().to)
             s.old_parent = static_cast<ref>(s.owner->word.load(std::memory_order_relaxed));

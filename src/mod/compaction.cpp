@@ -107,8 +107,9 @@ private:
         std::uint32_t context, cell;
     };
     status corrupt_node(const cell& root, ref at) const {
-        return corrupt(file_, fmt::format("root \"{}\" leads to {:#x}, which is no such node",
-                                          root.name, std::uint64_t{at} * granule_bytes));
+        return corrupt(
+            file_, fmt::format("root \"{}\": expected a node that its kind can have, found {:#x}",
+                               root.name, std::uint64_t{at} * granule_bytes));
     }
     std::uint64_t end() const noexcept { return extent_.offset_bytes + extent_.size_bytes; }
     const kind* kind_of(std::uint32_t cell) const { return find_kind(in_.cells()[cell].kind); }
@@ -177,7 +178,7 @@ status compaction::check_kinds() const {
         if (c.kind != 0 && c.kind != builtin_kind::family && kind_of(i) == nullptr)
             return refusal(
                 file_.path(), errc::missing_engine,
-                fmt::format("root \"{}\" is of kind {}, which this program does not know: call "
+                fmt::format("root \"{}\": expected a kind that this program knows, found {}: call "
                             "mod::compact() in a program that registers the kind (mod::add_kind)",
                             c.name, c.kind));
     }
@@ -196,9 +197,11 @@ status compaction::meet(const visit& at, std::uint32_t cell) {
     if (place == 0) {
         const std::uint64_t granule = heap_.take(*a) / granule_bytes;
         if (granule > ref_max)
-            return {errc::limit_reached,
-                    file_.path() + ": limit_reached: the nodes do not fit the first 32 GiB of the "
-                                   "new file: call pool.trim() instead"};
+            return {
+                errc::limit_reached,
+                file_.path() +
+                    ": limit_reached: expected nodes that fit the first 32 GiB of the new file, "
+                    "found more: call pool.trim() instead"};
         place = static_cast<ref>(granule);
         ++nodes_;
     }
@@ -450,9 +453,10 @@ status still_named(const os_file& old, const std::string& path) {
     const bool same = ::fstat(old.descriptor(), &mine) == 0 && ::lstat(path.c_str(), &named) == 0 &&
                       mine.st_dev == named.st_dev && mine.st_ino == named.st_ino;
     if (same) return {};
-    return refusal(path, errc::conflict,
-                   "another program renamed or removed the file during the compaction, which has "
-                   "changed nothing: compact it under its present name");
+    return refusal(
+        path, errc::conflict,
+        "expected the file under this name, found it renamed or removed during the compaction, "
+        "which has changed nothing: compact it under its present name");
 }
 
 /// Upholds (1).
@@ -468,9 +472,10 @@ result<pool> open_old(const std::string& path, const open_options& given) {
     auto file = pool_file::open_to_replace(path, file_options_of(how));
     if (!file) return file.error();
     if ((*file)->migrating())
-        return refusal(path, errc::conflict,
-                       "a migration to another layout has begun and not ended: open the pool with "
-                       "its program, which ends the migration, then compact it");
+        return refusal(
+            path, errc::conflict,
+            "expected a pool of one layout, found a migration to another that has not ended: "
+            "open the pool with its program, which ends the migration, then compact it");
     return pool::impl::open(std::move(*file), how, start);
 }
 

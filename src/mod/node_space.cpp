@@ -435,8 +435,10 @@ status node_space::load_all() {
     std::scoped_lock held{lock_};
     while (load_next() != nullptr) {}
     if (!corrupt_) return {};
-    return {errc::corrupt, fmt::format("{}: corrupt: MOD's list of arenas leads to no arena",
-                                       pool_->file->path())};
+    return {errc::corrupt,
+            fmt::format(
+                "{}: corrupt: MOD's list of arenas: expected an arena, found none where it leads",
+                pool_->file->path())};
 }
 
 void node_space::begin_trace() {

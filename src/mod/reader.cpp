@@ -61,10 +61,12 @@ static void take(reader_steps::step s) {
 status store::impl::check_sequence(const pool_file& file) {
     const std::uint64_t told = load(file.words_for_readers()->sequence);
     if (told <= os_file::announced_max) return {};
-    return corrupt(file, fmt::format("the number of the last commit, which readers look at, is "
-                                     "{}, expected at most {}: open the pool without shared, "
-                                     "which does not use the number",
-                                     told, os_file::announced_max));
+    return corrupt(
+        file,
+        fmt::format(
+            "the number of the last commit, which readers look at: found {}, expected at most "
+            "{}: open the pool without shared, which does not use the number",
+            told, os_file::announced_max));
 }
 
 /// Upholds (4). Requires: what a crash left is redone, and nothing is committed yet.
@@ -253,7 +255,7 @@ result<root*> store::impl::open_beside(const place& at, const kind& what, std::u
     const std::uint64_t count = load(super_->cell_count);
     take(reader_steps::step::counted);
     if (count > cells_max(*pool_->file))
-        return corrupt(*pool_->file, fmt::format("{} roots, at most {} expected", count,
+        return corrupt(*pool_->file, fmt::format("found {} roots, expected at most {}", count,
                                                  cells_max(*pool_->file)));
     if (roots_.size() < count) roots_.resize(count);
     std::uint32_t index = find_cell(at.family.empty() ? at.name : at.family, 0, count);
@@ -270,7 +272,10 @@ result<root*> store::impl::open_beside(const place& at, const kind& what, std::u
     if (c.kind != what.id || c.shape != shape)
         return differs(at, c, fmt::format("{} of shape {:#x}", what.name, shape));
     if (!sound(cells(), count, index) || (c.family != 0 && !sound(cells(), count, c.family - 1)))
-        return corrupt(*pool_->file, fmt::format("root cell {} is damaged", index));
+        return corrupt(
+            *pool_->file,
+            fmt::format("root cell {}: expected a name and numbers in bounds, found others",
+                        index));
     root::volatile_part& part = part_of(index);
     return face_of(part, what);
 }

@@ -42,7 +42,9 @@ status visit_list(const pool::impl& in, const superblock& super, Visit&& visit) 
     std::uint64_t left = in.file->size_bytes() / chunk; // no list is longer
     for (std::uint64_t at = super.arenas; at != 0; --left) {
         if (left == 0 || at % chunk != 0 || !in.blocks.durable().covers(at, sizeof(arena_head)))
-            return corrupt(*in.file, fmt::format("the list of arenas leads to {:#x}", at));
+            return corrupt(
+                *in.file,
+                fmt::format("the list of arenas: expected an arena in the heap, found {:#x}", at));
         const auto* head = static_cast<const arena_head*>(in.at(at));
         if (visit(at, *head)) break;
         at = head->next;
@@ -105,21 +107,29 @@ status check_exchange(const pool::impl& in, const superblock& super, const excha
     const std::uint64_t cell_count = super.cell_count;
     if (r.number > commits_max || r.cell >= cell_count || r.bytes > word_bytes ||
         !std::has_single_bit(r.bytes))
-        return corrupt(*in.file, fmt::format("exchange record {} names {} bytes of root {} of {}",
-                                             r.number, r.bytes, r.cell, cell_count));
+        return corrupt(
+            *in.file,
+            fmt::format(
+                "exchange record {}: found {} bytes of root {} of {}, expected 1, 2, 4 or 8 "
+                "bytes of a root that is there",
+                r.number, r.bytes, r.cell, cell_count));
     const std::uint64_t super_at = in.file->roots()->anchor(engine_mod);
     const std::uint64_t super_end = super_at + in.file->shape().chunk_bytes;
     for (const exchange_record::element& e : r.elements)
         if (e.at % r.bytes != 0 || !in.blocks.durable().covers(e.at, r.bytes) ||
             (e.at >= super_at && e.at < super_end)) // inspect() has found it sound
-            return corrupt(*in.file, fmt::format("exchange record {} names {:#x}, no element",
-                                                 r.number, e.at));
+            return corrupt(
+                *in.file,
+                fmt::format("exchange record {}: expected an element in the heap, found {:#x}",
+                            r.number, e.at));
     const auto* const cells = reinterpret_cast<const cell*>(&super + 1);
     if (cells[r.cell].stamp >= r.number) return {};
     for (const exchange_record::element& e : r.elements)
         if (!may_be_node(in, super, e.at, r.bytes))
-            return corrupt(*in.file, fmt::format("exchange record {} names {:#x}, in no arena",
-                                                 r.number, e.at));
+            return corrupt(
+                *in.file,
+                fmt::format("exchange record {}: expected an element in an arena, found {:#x}",
+                            r.number, e.at));
     return {};
 }
 
@@ -133,26 +143,31 @@ status store::impl::inspect(const pool::impl& in) {
     if (at == 0) return {};
     const std::uint64_t chunk = file.shape().chunk_bytes;
     if (at % chunk != 0 || !in.blocks.durable().covers(at, chunk))
-        return corrupt(file, fmt::format("superblock at {:#x}, outside the heap", at));
+        return corrupt(file,
+                       fmt::format("superblock: expected a chunk of the heap, found {:#x}", at));
     const superblock& super = *superblock_of(file);
     if (super.magic != superblock_magic)
-        return corrupt(file, fmt::format("superblock at {:#x} begins with {:#x}, expected {:#x}",
-                                         at, super.magic, superblock_magic));
+        return corrupt(file, fmt::format("superblock at {:#x}: found {:#x}, expected {:#x}", at,
+                                         super.magic, superblock_magic));
     if (super.cell_count > cells_max(file))
-        return corrupt(
-            file, fmt::format("{} roots, at most {} expected", super.cell_count, cells_max(file)));
+        return corrupt(file, fmt::format("found {} roots, expected at most {}", super.cell_count,
+                                         cells_max(file)));
     const auto* cells = reinterpret_cast<const cell*>(&super + 1);
     for (std::uint64_t i = 0; i < super.cell_count; ++i)
         if (!sound(cells, super.cell_count, i))
-            return corrupt(file, fmt::format("root cell {} is damaged", i));
+            return corrupt(
+                file, fmt::format(
+                          "root cell {}: expected a name and numbers in bounds, found others", i));
     const redo_record& r = super.redo;
     if (valid(r) && r.number > commits_max)
-        return corrupt(file, fmt::format("redo record of number {}", r.number));
+        return corrupt(
+            file, fmt::format("redo record: found number {}, expected that of a commit", r.number));
     if (valid(r))
         for (std::uint64_t i = 0; i < r.count; ++i)
             if (r.entries[i].cell >= super.cell_count)
-                return corrupt(file, fmt::format("redo record names root {} of {}",
-                                                 r.entries[i].cell, super.cell_count));
+                return corrupt(file,
+                               fmt::format("redo record: found root {}, expected one below {}",
+                                           r.entries[i].cell, super.cell_count));
     for (const exchange_record& e : super.exchanges)
         if (valid(e))
             if (status s = check_exchange(in, super, e); !s.ok()) return s;
@@ -180,7 +195,8 @@ status adopt(pool::impl& in, superblock& super, block b) {
     auto* head = static_cast<arena_head*>(in.at(b.offset));
     if (super.clean != 0 || head->magic != arena_magic || head->bytes != b.bytes)
         return corrupt(*in.file,
-                       fmt::format("{} bytes at {:#x} are no arena half taken", b.bytes, b.offset));
+                       fmt::format("expected an arena half taken, found {} other bytes at {:#x}",
+                                   b.bytes, b.offset));
     const hf::medium pm = in.file->medium();
     pm.store_word(&head->next, super.arenas);
     pm.fence();
@@ -233,8 +249,11 @@ status store::impl::recover_taking(pool::impl& in) {
     heap& blocks = in.blocks.durable();
     if (b.offset % in.file->shape().chunk_bytes != 0 || blocks.is_slab(b.bytes) ||
         !blocks.well_formed(b))
-        return corrupt(*in.file,
-                       fmt::format("arena half taken at {:#x}, {} bytes", b.offset, b.bytes));
+        return corrupt(
+            *in.file,
+            fmt::format(
+                "an arena half taken: expected whole chunks of the heap, found {:#x}, {} bytes",
+                b.offset, b.bytes));
     bool ours = false;
     const status listed = visit_list(in, *super, [&](std::uint64_t at, const arena_head&) {
         return ours = at == super->taking;
@@ -251,8 +270,10 @@ status store::impl::recover_taking(pool::impl& in) {
     const bool alone = lies_alone(in, b);
     if (alone) blocks.retract(b, dirty);
     if (!alone || !in.blocks.claim(b))
-        return corrupt(*in.file,
-                       fmt::format("arena at {:#x} lies in a chunk of other blocks", b.offset));
+        return corrupt(
+            *in.file,
+            fmt::format("arena at {:#x}: expected no other blocks in its chunks, found some",
+                        b.offset));
     if (ours) blocks.publish(b, dirty);
     pm.fence();
     if (ours) return {};

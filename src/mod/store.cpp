@@ -64,9 +64,10 @@ status store::impl::create_cells(const place& at, const kind& what, std::uint64_
     const std::uint64_t first = super_->cell_count;
     const std::uint64_t wanted = at.family.empty() ? 1 : 1 + at.members.size();
     if (first + wanted > cells_max(*pool_->file))
-        return {errc::limit_reached,
-                fmt::format("{}: limit_reached: {} roots there, {} wanted, at most {}",
-                            pool_->file->path(), first, wanted, cells_max(*pool_->file))};
+        return {
+            errc::limit_reached,
+            fmt::format("{}: limit_reached: found {} roots and {} more wanted, expected at most {}",
+                        pool_->file->path(), first, wanted, cells_max(*pool_->file))};
     roots_.resize(first + wanted);
     cell* made = cells() + first;
     std::memset(static_cast<void*>(made), 0, wanted * sizeof(cell));
@@ -166,8 +167,10 @@ private:
 status store::impl::check_word(const root::volatile_part& part) const {
     const cell& c = *part.durable;
     const auto damaged = [&](std::string_view which, std::uint64_t word) {
-        return corrupt(*pool_->file, fmt::format("root \"{}\": {} {:#x} names nothing that can be",
-                                                 c.name, which, word));
+        return corrupt(
+            *pool_->file,
+            fmt::format("root \"{}\": {}: expected one that names a version, found {:#x}", c.name,
+                        which, word));
     };
     if (part.family != nullptr) {
         const std::uint64_t family = part.family->word.load(std::memory_order_relaxed);
@@ -218,10 +221,15 @@ result<root*> store::impl::open(const place& at, const kind& what, std::uint64_t
     };
     if (status here = pool_->usable(); !here.ok()) return here;
     for (std::string_view name : at.members)
-        if (!named(name)) return bad("a member's name has 1 to 63 bytes");
+        if (!named(name))
+            return bad(fmt::format(
+                "a member's name: expected 1 to 63 bytes without a zero, found \"{}\"", name));
     if (!named(at.name) || (!at.family.empty() && !named(at.family)))
-        return bad(fmt::format("a root's name has 1 to 63 bytes, found \"{}\"", at.name));
-    if (at.members.size() > family_members_max) return bad("a family has at most 64 members");
+        return bad(fmt::format("a root's name: expected 1 to 63 bytes without a zero, found \"{}\"",
+                               at.name));
+    if (at.members.size() > family_members_max)
+        return bad(fmt::format("a family: expected at most {} members, found {}",
+                               family_members_max, at.members.size()));
     if (reads_) return open_beside(at, what, shape);
     std::scoped_lock held{roots_lock_};
     if (super_ == nullptr)
@@ -230,7 +238,8 @@ result<root*> store::impl::open(const place& at, const kind& what, std::uint64_t
     std::uint32_t index = find_cell(top, 0, super_->cell_count);
     if (index == no_cell) {
         if (!at.family.empty() && std::ranges::find(at.members, at.name) == at.members.end())
-            return bad(fmt::format("\"{}\" is no member of \"{}\"", at.name, at.family));
+            return bad(
+                fmt::format("found \"{}\", expected a member of \"{}\"", at.name, at.family));
         if (status s = create_cells(at, what, shape); !s.ok()) return s;
         index = find_cell(top, 0, super_->cell_count);
     }
@@ -239,10 +248,13 @@ result<root*> store::impl::open(const place& at, const kind& what, std::uint64_t
             return differs(at, cells()[index], "a family");
         const std::uint32_t member = find_cell(at.name, index + 1, super_->cell_count);
         if (member == no_cell)
-            return bad(fmt::format("\"{}\" is no member of \"{}\"", at.name, at.family));
+            return bad(
+                fmt::format("found \"{}\", expected a member of \"{}\"", at.name, at.family));
         index = member;
         if (cells()[index].kind == 0 && part_of(index).load() != 0)
-            return corrupt(*pool_->file, fmt::format("\"{}\" has a version and no kind", at.name));
+            return corrupt(
+                *pool_->file,
+                fmt::format("\"{}\": expected a kind beside its version, found none", at.name));
         if (cells()[index].kind == 0)
             if (status s = bind(cells()[index], what, shape); !s.ok()) return s;
     }

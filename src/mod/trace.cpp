@@ -34,10 +34,11 @@ public:
             if (outcome_.ok())
                 outcome_ = {
                     errc::corrupt,
-                    fmt::format("{}: corrupt: root \"{}\" leads from {:#x} to {:#x}, which is no "
-                                "node of {} bytes",
-                                in_.pool_->file->path(), root_, from_,
-                                std::uint64_t{at} * granule_bytes, bytes)};
+                    fmt::format(
+                        "{}: corrupt: root \"{}\" leads on from {:#x}: found {:#x}, expected a "
+                        "node of {} bytes",
+                        in_.pool_->file->path(), root_, from_, std::uint64_t{at} * granule_bytes,
+                        bytes)};
             return;
         }
         if (mark(*a, a->slot_of(at * granule_bytes))) {
@@ -47,14 +48,14 @@ public:
         }
         ++again_[at];
         ++met_again_;
-        if (!shares_) fail(at, "twice, though no nodes are shared");
+        if (!shares_) fail(at, "expected one way, as no nodes are shared, found two");
         if (contexts_ == nullptr) return;
         const auto [first, by] = (*contexts_)[at];
         const bool alike = what_ != nullptr && what_->alike != nullptr
                                ? what_->alike(in_.node_at<std::byte>(at), first, context)
                                : first == context;
         if (!alike || by->kind != cell_->kind || by->shape != cell_->shape)
-            return fail(at, "in two ways that one node cannot serve");
+            return fail(at, "expected ways that one node can serve, found two that differ");
         if (first != context && what_ != nullptr) look_again(at, first, context);
     }
     void elements(std::uint64_t count) override { elements_ += count; }
@@ -78,18 +79,18 @@ public:
         // Shared nodes are met once, and hold elements as often as they are named.
         if (what.tells_elements && before == met_again_ && elements_ != word >> 32 &&
             outcome_.ok() && !in_.stop_trace_)
-            outcome_ = {
-                errc::corrupt,
-                fmt::format("{}: corrupt: root \"{}\" says that it has {} elements, found {}",
-                            in_.pool_->file->path(), root_, word >> 32, elements_)};
+            outcome_ = {errc::corrupt,
+                        fmt::format("{}: corrupt: root \"{}\": expected {} elements, found {}",
+                                    in_.pool_->file->path(), root_, word >> 32, elements_)};
         if (!into_arenas_ && outcome_.ok() && what.well_placed != nullptr &&
             !what.well_placed(in_.base(), word, at.shape))
-            fail(static_cast<ref>(word), "where an element is not in the place of its key");
+            fail(static_cast<ref>(word),
+                 "expected each element in the place of its key, found one elsewhere");
         return outcome_;
     }
     status no_node(const cell& family, std::uint64_t word) {
         root_ = family.name;
-        fail(static_cast<ref>(word), "which is no node");
+        fail(static_cast<ref>(word), "expected a node, found none");
         return outcome_;
     }
     status parent(const cell& at, ref node_of) {
@@ -114,7 +115,7 @@ private:
     };
     void fail(ref at, const char* how) {
         if (outcome_.ok())
-            outcome_ = {errc::corrupt, fmt::format("{}: corrupt: root \"{}\" leads to {:#x} {}",
+            outcome_ = {errc::corrupt, fmt::format("{}: corrupt: root \"{}\" leads to {:#x}: {}",
                                                    in_.pool_->file->path(), root_,
                                                    std::uint64_t{at} * granule_bytes, how)};
     }
@@ -154,9 +155,10 @@ private:
             left.pop_back();
             one.look({next.node, next.one});
             other.look({next.node, next.other});
-            if (!one.sound || !other.sound) return fail(at, "in a way that does not go on");
+            if (!one.sound || !other.sound)
+                return fail(at, "expected a way that goes on, found its end");
             if (!std::ranges::equal(one.children, other.children, {}, &found::node, &found::node))
-                return fail(at, "in two ways that lead to different nodes");
+                return fail(at, "expected two ways to the same nodes, found different ones");
             for (std::size_t i = 0; i < one.children.size(); ++i) {
                 const auto [child, as] = other.children[i];
                 if (one.children[i].context == as) continue;
@@ -226,10 +228,12 @@ status follow(store::impl& in, std::span<const std::uint64_t> words, Walk& walk)
         }
         const kind* what = find_kind(c.kind);
         if (what == nullptr)
-            return {errc::missing_engine,
-                    fmt::format("{}: root \"{}\" is of kind {}, which this program does not know: "
-                                "what a crash left unused stays so",
-                                in.its_pool().file->path(), c.name, c.kind)};
+            return {
+                errc::missing_engine,
+                fmt::format(
+                    "{}: root \"{}\": expected a kind that this program knows, found {}: what a "
+                    "crash left unused stays so",
+                    in.its_pool().file->path(), c.name, c.kind)};
         if (status s = walk.from(c, *what, word); !s.ok()) return s;
     }
     return {};
@@ -310,7 +314,7 @@ status store::impl::compare_shared(const walk& all) {
         const auto known = sharing_.find(node);
         if (known == sharing_.end() || known->second < parents)
             return {errc::corrupt,
-                    fmt::format("{}: corrupt: node {:#x} has {} parents, known are {}",
+                    fmt::format("{}: corrupt: node {:#x}: found {} parents, expected {}",
                                 pool_->file->path(), std::uint64_t{node} * granule_bytes,
                                 parents + 1, known == sharing_.end() ? 1 : known->second + 1)};
     }
@@ -343,11 +347,12 @@ status store::impl::compare_slots(const walk& all) {
             if (wrong == 0) continue;
             const auto slot = w * 64 + static_cast<std::size_t>(std::countr_zero(wrong));
             const bool taken = a.is_taken(static_cast<std::uint32_t>(slot));
-            outcome = {errc::corrupt,
-                       fmt::format("{}: corrupt: slot {} of the arena at {:#x} is {}",
-                                   pool_->file->path(), slot, a.offset,
-                                   taken ? "in use, and no root leads there"
-                                         : "free, and a root leads there")};
+            outcome = {
+                errc::corrupt,
+                fmt::format("{}: corrupt: slot {} of the arena at {:#x}: {}", pool_->file->path(),
+                            slot, a.offset,
+                            taken ? "expected it free, as no root leads there, found it in use"
+                                  : "expected it in use, as a root leads there, found it free")};
         }
     });
     return outcome;

@@ -171,12 +171,12 @@ rrb::leaf_place rrb::leaf_at(leaf_form form, const std::byte* base, std::uint64_
 }
 
 void no_such_element(std::size_t index, std::size_t size) noexcept {
-    fatal("mod::vector: no element %zu in a vector of %zu", index, size);
+    fatal("mod::vector: expected an index below %zu, found %zu", size, index);
 }
 
 status refuse_index(std::size_t index, std::size_t size) {
     return {errc::bad_argument,
-            fmt::format("bad_argument: no element {} in a vector of {}", index, size)};
+            fmt::format("bad_argument: expected an index below {1}, found {0}", index, size)};
 }
 
 } // namespace hf::mod::detail

@@ -401,11 +401,11 @@ TEST_F(VectorTest, refuses_indices_that_no_element_has) {
         if (one.push_back(5).ok()) action(one);
     };
     EXPECT_DEATH(in_another([](auto& one) { static_cast<void>(one[1]); }),
-                 "no element 1 in a vector of 1");
+                 "expected an index below 1, found 1");
     EXPECT_DEATH(in_another([](auto& one) {
                      static_cast<void>(one.update([](auto& to) { to.set(1, 0); }));
                  }),
-                 "no element 1");
+                 "expected an index below 1");
     EXPECT_EQ(in.get<texts>({"s"}).at(0), std::nullopt);
     auto other = mod::vector<std::uint32_t>::open(in.pool(), {"it"});
     ASSERT_FALSE(other);

@@ -202,11 +202,16 @@ result<store::impl::chain> store::impl::steps_to(const new_version& u) const {
         return status{errc::bad_argument,
                       fmt::format("{}: bad_argument: {}", pool_->file->path(), why)};
     };
-    if (u.next == nullptr || u.next->state_ == nullptr) return bad("an empty version");
+    if (u.next == nullptr || u.next->state_ == nullptr)
+        return bad("expected a version to commit, found an empty one");
     if (u.next->state_->in != this || u.next->state_->to != u.to->part_)
-        return bad("a version of another root: commit it to the root that it comes from");
+        return bad(
+            "expected a version of this root, found another root's: commit it to the root that "
+            "it comes from");
     if (!u.next->state_->done)
-        return bad("a version that is still being changed: call done() first");
+        return bad(
+            "expected a version that is done, found one that is still being changed: call done() "
+            "first");
     chain steps{u.to->part_, 0, {}, {}, {}};
     version::state* s = u.next->state_;
     for (; !s->committed; s = s->parent) {
@@ -226,8 +231,8 @@ status store::impl::check_current(std::span<const chain> chains) const {
     const auto conflict = [&](const root::volatile_part& at) {
         return status{
             errc::conflict,
-            fmt::format("{}: conflict: another commit has changed root \"{}\": update a new "
-                        "snapshot",
+            fmt::format("{}: conflict: root \"{}\": expected what the snapshot has, found a later "
+                        "commit: update a new snapshot",
                         pool_->file->path(), at.durable->name)};
     };
     for (const chain& c : chains) {
@@ -287,7 +292,7 @@ status store::impl::commit_versions(std::span<const new_version> updates) {
         if (!steps) return steps.error();
         if (std::ranges::find(chains, steps->to, &chain::to) != chains.end())
             return {errc::bad_argument,
-                    fmt::format("{}: bad_argument: two versions for root \"{}\"",
+                    fmt::format("{}: bad_argument: root \"{}\": expected one version, found two",
                                 pool_->file->path(), steps->to->durable->name)};
         owners.push_back(&steps->to->owner());
         for (const version* source : steps->sources) owners.push_back(&source->state_->to->owner());

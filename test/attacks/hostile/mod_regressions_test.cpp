@@ -186,7 +186,7 @@ TEST_F(ModRegressions, OnlyAnArenaIsHalfTaken) {
     put(super_ + offsetof(mod::superblock, taking), super_);
     put(super_ + offsetof(mod::superblock, clean), std::uint64_t{0});
     EXPECT_FALSE(opens());
-    EXPECT_NE(said_.find("no arena half taken"), std::string::npos) << said_;
+    EXPECT_NE(said_.find("expected an arena half taken"), std::string::npos) << said_;
 }
 
 TEST_F(ModRegressions, ArenaThatTheListLeavesOutIsKept) {
@@ -220,7 +220,7 @@ TEST_F(ModRegressions, VerifyComparesBitmapsAndCounts) {
         at = head.next;
     }
     ASSERT_TRUE(opens());
-    EXPECT_NE(std::string(store().verify().what()).find("free, and a root leads there"),
+    EXPECT_NE(std::string(store().verify().what()).find("as a root leads there, found it free"),
               std::string::npos)
         << store().verify().what();
 }
@@ -243,8 +243,9 @@ TEST_F(ModRegressions, VerifyLooksForKeysInTheirPlaces) {
     const auto tag = get<std::uint8_t>(leaf + 1);
     put(leaf + 1, static_cast<std::uint8_t>(tag ^ 1));
     ASSERT_TRUE(opens());
-    EXPECT_NE(std::string(store().verify().what()).find("not in the place of its key"),
-              std::string::npos)
+    EXPECT_NE(
+        std::string(store().verify().what()).find("expected each element in the place of its key"),
+        std::string::npos)
         << store().verify().what();
     close();
     put(leaf + 1, tag);
@@ -270,7 +271,7 @@ TEST_F(ModRegressions, SharedNodesAreLookedAtFromEveryParent) {
     ASSERT_EQ(top_of(0), top_of(1));
     put(cell_at(1) + 4, std::uint32_t{512});
     ASSERT_TRUE(opens());
-    EXPECT_NE(std::string(store().verify().what()).find("in a way that does not go on"),
+    EXPECT_NE(std::string(store().verify().what()).find("expected a way that goes on"),
               std::string::npos)
         << store().verify().what();
 }
@@ -294,7 +295,7 @@ TEST_F(ModRegressions, LeavesOfStringsHaveOneCount) {
             put(cell_at(which) + 4, count - 4);
             ASSERT_TRUE(opens());
             EXPECT_NE(
-                std::string(store().verify().what()).find("in two ways that lead to different"),
+                std::string(store().verify().what()).find("expected two ways to the same nodes"),
                 std::string::npos)
                 << store().verify().what();
             close();
