@@ -35,8 +35,7 @@ status check_superblock(const pool::impl& in) {
     if (!in.blocks.durable().well_formed({at, chunk}))
         return corrupt(
             *in.file,
-            fmt::format("the superblock at offset {:#x} does not begin at a chunk of the heap",
-                        at));
+            fmt::format("the superblock: expected a chunk of the heap, found offset {:#x}", at));
     superblock& super = *superblock_of(*in.file);
     if (super.magic != superblock_magic || super.objects_max != objects_max_for(chunk))
         return corrupt(*in.file,
@@ -64,8 +63,11 @@ status inspect(const pool::impl& in) {
     std::ranges::sort(blocks, {}, &block::offset);
     for (std::size_t i = 1; i < blocks.size(); ++i)
         if (blocks[i].offset - blocks[i - 1].offset < blocks[i - 1].bytes)
-            return corrupt(*in.file, fmt::format("the object at offset {:#x} lies in another one",
-                                                 blocks[i].offset));
+            return corrupt(
+                *in.file,
+                fmt::format("the object at offset {:#x}: expected bytes of its own, found them in "
+                            "another object",
+                            blocks[i].offset));
     for (const std::uint64_t offset :
          object_words(super)) // each once, now that none is inside another
         if (offset != 0)
@@ -90,8 +92,11 @@ void give_up_unsound(pool::impl& in) {
             return b.offset < its.offset + its.bytes && its.offset < b.offset + b.bytes;
         };
         if (s.ok() && std::ranges::any_of(kept, meets))
-            s = corrupt(*in.file,
-                        fmt::format("the object at offset {:#x} lies in another one", word));
+            s = corrupt(
+                *in.file,
+                fmt::format("the object at offset {:#x}: expected bytes of its own, found them in "
+                            "another object",
+                            word));
         if (s.ok()) s = check_copy(in, word);
         if (s.ok() && !in.file->was_clean()) s = check_log(in, word);
         if (s.ok()) {
@@ -210,9 +215,8 @@ result<std::uint64_t*> objects::free_word() {
     if (word == words.end())
         return refusal(
             path, errc::limit_reached,
-            fmt::format(
-                "the pool has room for {} persistent objects, and all are there: destroy one",
-                words.size()));
+            fmt::format("expected at most {} persistent objects, found one more: destroy another",
+                        words.size()));
     return &*word;
 }
 
@@ -271,7 +275,8 @@ result<object_head> objects::head_of(std::string_view name, const detail::class_
             file,
             fmt::format(
                 "object_options: expected at most {3} callers, 1 to {4} results of at most {5} "
-                "bytes each, and {6:#x} bytes in all; found {0} callers with {1} results of {2} bytes",
+                "bytes each, and {6:#x} bytes in all; found {0} callers with {1} results of {2} "
+                "bytes",
                 how.callers, how.results, how.result_bytes, callers_max, results_max,
                 result_words_max * word_bytes, object_bytes_max));
     object_head head{};
@@ -461,9 +466,10 @@ result<objects*> objects_of(const pool& in) {
     if (status here = in.internals().usable(); !here.ok()) return here;
     engine_state* const state = in.internals().state_of(engine_simpo);
     if (state == nullptr)
-        return refusal(in.path(), errc::missing_engine,
-                       "the pool was opened without engine simpo: add hf::simpo::engine() to "
-                       "open_options::engines");
+        return refusal(
+            in.path(), errc::missing_engine,
+            "expected engine simpo, found the pool opened without it: add hf::simpo::engine() to "
+            "open_options::engines");
     return static_cast<objects*>(state);
 }
 

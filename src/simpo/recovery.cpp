@@ -60,9 +60,10 @@ found_log read_log(const object_head& h) {
 
 std::string damage_in(const pool::impl& in, const object_head& h, const found_log& found) {
     const std::uint64_t line = *found.damaged & (h.log_lines - 1);
-    return fmt::format("the record at offset {:#x} of its log does not verify, and committed "
-                       "calls stand behind it",
-                       in.offset_of(log_at(h) + line * line_bytes));
+    return fmt::format(
+        "the record at offset {:#x} of its log: expected one that verifies, found damage, and "
+        "committed calls behind it",
+        in.offset_of(log_at(h) + line * line_bytes));
 }
 
 bool zero_ended(const char (&text)[text_bytes_max + 1]) {
@@ -77,16 +78,16 @@ block block_of(const pool::impl& in, std::uint64_t offset) {
 
 const char* wrong_in(const object_head& h) noexcept {
     if (h.magic != object_magic && !is_swapped(h))
-        return "its head does not begin with an object's magic number";
-    if (h.check != head_check(h)) return "its head's checksum does not hold";
+        return "its head: expected an object's magic number, found another";
+    if (h.check != head_check(h)) return "its head: expected a checksum that holds, found another";
     const std::uint64_t log_bytes = h.log_lines * line_bytes;
     if (h.object_bytes == 0 || h.object_bytes > object_bytes_max ||
         !std::has_single_bit(h.log_lines) || h.log_lines > log_bytes_max / line_bytes ||
         log_bytes < log_bytes_min || !zero_ended(h.class_text) || !zero_ended(h.name) ||
         !callers_of(h).valid())
-        return "a size or a text in its head is out of bounds";
+        return "its head: expected sizes and texts in bounds, found others";
     if (is_swapped(h) && h.file == 0)
-        return "its head says that it is swapped out, and names no file";
+        return "its head: expected a file, as it is swapped out, found none";
     return nullptr;
 }
 
@@ -96,16 +97,18 @@ status check_head(const pool::impl& in, std::uint64_t offset) {
     };
     const heap& blocks = in.blocks.durable();
     if (offset % line_bytes != 0 || !blocks.covers(offset, sizeof(object_head)))
-        return wrong("it does not lie in a block of the heap");
+        return wrong("expected it in a block of the heap, found it elsewhere");
     const object_head& h = head_at(in, offset);
     if (const char* const what = wrong_in(h)) return wrong(what);
-    if (!blocks.well_formed(block_of(in, offset))) return wrong("no block of its size fits there");
+    if (!blocks.well_formed(block_of(in, offset)))
+        return wrong("expected a block of its size, found none that fits there");
     if (rounded_to_lines(blocks, layout_of(h).block_bytes) ==
         0) // nor, swapped out, where it came from
-        return wrong("its head says that it is larger than the pool may become");
-    if (!index_holds(h.resilient, h.salt)) return wrong("its resilient index does not verify");
+        return wrong("its head: expected a size that the pool may have, found a larger one");
+    if (!index_holds(h.resilient, h.salt))
+        return wrong("its resilient index: expected one that verifies, found another");
     if (h.logged > position_of(h.resilient) + h.log_lines)
-        return wrong("it says that more is logged than its log holds");
+        return wrong("its head: expected as much logged as its log holds, found more");
     return {};
 }
 
@@ -116,9 +119,12 @@ status check_copy(const pool::impl& in, std::uint64_t offset) {
     const unsigned which = copy_of(h.resilient);
     const auto* const copy = reinterpret_cast<const std::byte*>(&h) + parts.copy_offset(which);
     if (h.copy_checks[which] != copy_check(h, copy, parts.copy_bytes))
-        return corrupt(*in.file, fmt::format("the object at offset {:#x}: its copy's checksum "
-                                             "does not hold",
-                                             offset));
+        return corrupt(
+            *in.file,
+            fmt::format(
+                "the object at offset {:#x}: its copy: expected a checksum that holds, found "
+                "another",
+                offset));
     return {};
 }
 
@@ -132,9 +138,11 @@ status check_log(const pool::impl& in, std::uint64_t offset) {
                                    "pool with salvage",
                                    h.name, h.class_text, damage_in(in, h, found)));
     if (found.unknown.empty() || in.recovery == recovery_policy::roll_back) return {};
-    return refusal(in.file->path(), errc::function_changed,
-                   fmt::format("object \"{}\" of class {}: its log calls {}{}", h.name,
-                               h.class_text, found.unknown, ways_out(*in.file)));
+    return refusal(
+        in.file->path(), errc::function_changed,
+        fmt::format(
+            "object \"{}\" of class {}: its log: expected functions of this build, found {}{}",
+            h.name, h.class_text, found.unknown, ways_out(*in.file)));
 }
 
 namespace detail {

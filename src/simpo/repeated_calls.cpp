@@ -25,7 +25,7 @@ status core::add_caller(std::uint64_t id) {
     check_writable("caller::of");
     if (id == 0)
         return refusal(pool_->file->path(), errc::bad_argument,
-                       "caller::of: expected an identifier other than 0");
+                       "caller::of: expected an identifier from 1 on, found 0");
     const held here(*this);
     be_here();
     if (callers().find(id) != nullptr) return promise_done(), status{};
@@ -33,8 +33,8 @@ status core::add_caller(std::uint64_t id) {
         return refusal(
             pool_->file->path(), errc::limit_reached,
             fmt::format(
-                "object \"{}\" has room for {} callers, and all are there: dismiss one, or remake "
-                "the object with more (object_options::callers)",
+                "object \"{}\": expected at most {} callers, found one more: dismiss another, or "
+                "remake the object with more (object_options::callers)",
                 head_->name, head_->callers));
     commit(record_kind::add_caller, nullptr, nullptr, {id, 0});
     if (log_.half_full()) make_resilient();
@@ -77,16 +77,17 @@ status core::keepable(const function& f, const caller_entry& by, operation which
         return refusal(
             path, errc::bad_argument,
             fmt::format(
-                "{}::{} returns {} bytes, and object \"{}\" keeps {} of each result: remake it "
-                "with a larger object_options::result_bytes",
+                "{}::{}: found a result of {} bytes, and object \"{}\" expected at most {}: "
+                "remake it with a larger object_options::result_bytes",
                 f.class_text, f.text, f.result_words * word_bytes, head_->name,
                 head_->result_words * word_bytes));
     if (!all || !callers().full(by)) return {};
     return refusal(
         path, errc::limit_reached,
-        fmt::format("object \"{}\" keeps {} results of a caller, and call {} of caller {} "
-                    "would be one more: remake it with more (object_options::results)",
-                    head_->name, head_->results, which.number, which.caller));
+        fmt::format(
+            "object \"{}\": expected at most {} results of a caller, found one more, of call {} "
+            "of caller {}: remake it with more (object_options::results)",
+            head_->name, head_->results, which.number, which.caller));
 }
 
 /// The call's answer from when it was made.
@@ -107,9 +108,8 @@ status core::answer(const function& f, operation which, const std::uint64_t* arg
         return refusal(
             path, errc::bad_argument,
             fmt::format(
-                "object \"{}\": call {} of caller {} was made before, of another "
-                "function or with other arguments than {}::{} has now: a new call needs a greater "
-                "number",
+                "object \"{}\": call {} of caller {} was made before: expected that function and "
+                "its arguments again, found {}::{}, or others: a new call needs a greater number",
                 head_->name, which.number, which.caller, f.class_text, f.text));
     std::memcpy(result, kept + 1, f.result_words * word_bytes);
     return {};

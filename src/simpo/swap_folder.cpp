@@ -170,7 +170,7 @@ status check_lock(const std::string& name, const file_head& mine, const file_hea
     if (found.magic != file_magic || found.check != check_of(found))
         return refusal(
             name, errc::corrupt,
-            "this is not the lock of a folder for swapped-out objects, or it is damaged: if the "
+            "expected the lock of a folder for swapped-out objects, found other bytes: if the "
             "folder is this pool's, remove this file");
     if (!std::ranges::equal(found.pool, mine.pool))
         return refusal(
@@ -209,8 +209,10 @@ result<swap_folder> swap_folder::open(const pool_file& of, std::string path,
     if (how.packing != nullptr) {
         const std::size_t length = std::strlen(how.packing->name());
         if (length == 0 || length >= packing_bytes)
-            return refusal(of.path(), errc::bad_argument,
-                           "swap_options::packing: expected a name of 1 to 15 bytes");
+            return refusal(
+                of.path(), errc::bad_argument,
+                fmt::format("swap_options::packing: expected a name of 1 to {} bytes, found {}",
+                            packing_bytes - 1, length));
     }
     std::error_code nowhere;
     path = std::filesystem::absolute(path, nowhere).string(); // the process may go elsewhere
@@ -321,7 +323,7 @@ status swap_folder::read(const object_head& swapped, std::byte* copy) const {
     if (status s = file->read_at(0, &h, sizeof h); !s.ok()) return s;
     const std::uint64_t copy_bytes = layout_of(swapped).copy_bytes;
     if (h.magic != file_magic || h.check != check_of(h) || h.packing[packing_bytes - 1] != 0)
-        return wrong("this is not the file of a swapped-out object, or its head is damaged");
+        return wrong("expected the file of a swapped-out object, found other bytes");
     if (!std::ranges::equal(h.pool, pool_) || h.salt != swapped.salt || h.number != swapped.file ||
         h.copy_bytes != copy_bytes)
         return wrong(fmt::format("expected state {:#x} of object \"{}\", {} bytes; found state "
@@ -342,17 +344,18 @@ status swap_folder::read(const object_head& swapped, std::byte* copy) const {
         if (stored == 0 || stored > bytes || (stored < bytes && !packed) || *size < from ||
             *size - from < stored)
             return wrong(fmt::format(
-                "the piece of {} bytes at offset {:#x} is damaged: it says that it is stored in {}",
+                "the piece of {} bytes at offset {:#x}: expected it stored in no more, found {}",
                 bytes, from - sizeof stored, stored));
         void* const to = stored == bytes ? copy + at : stored_piece.get();
         if (status s = file->read_at(from, to, stored); !s.ok()) return s;
         if (stored < bytes && !packing_->unpack(copy + at, bytes, to, stored))
-            return wrong(
-                fmt::format("the piece at offset {:#x} is damaged: it cannot be unpacked", from));
+            return wrong(fmt::format(
+                "the piece at offset {:#x}: expected bytes that can be unpacked, found others",
+                from));
         from += stored;
     }
     if (copy_check(swapped, copy, copy_bytes) != swapped.copy_checks[0]) // upholds (2)
-        return wrong("its object's checksum does not hold");
+        return wrong("its object: expected a checksum that holds, found another");
     return {};
 }
 

@@ -180,9 +180,10 @@ status objects::bring_back(detail::core& which) try {
 result<const swap_folder*> objects::folder() {
     const std::scoped_lock held{lock_};
     if (swap_) return &*swap_;
-    return refusal(pool_->file->path(), errc::bad_argument,
-                   "objects of this pool are swapped out, and no folder has been given: call "
-                   "hf::simpo::swap_to with the folder that has their files");
+    return refusal(
+        pool_->file->path(), errc::bad_argument,
+        "objects of this pool are swapped out: expected their folder, found none given: call "
+        "hf::simpo::swap_to with the folder that has their files");
 }
 
 /// Requires: no word names an object with this file, and that is fenced.
@@ -225,8 +226,9 @@ status objects::swap_out(std::string_view name) {
     if (it == all_.end()) return no_object(name);
     const std::string& path = pool_->file->path();
     if (!swap_)
-        return refusal(path, errc::bad_argument,
-                       "swap_out: no folder has been given: call hf::simpo::swap_to first");
+        return refusal(
+            path, errc::bad_argument,
+            "swap_out: expected a folder, found none given: call hf::simpo::swap_to first");
     if ((*it)->swapped()) return {};
     if (!(*it)->close())
         return refusal(

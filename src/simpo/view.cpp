@@ -72,10 +72,11 @@ bool seen::covers(std::uint64_t offset, std::uint64_t bytes) {
 /// The fault of the object that the word names; null: no fault.
 const char* seen::read_head(place& at) {
     if (at.offset % line_bytes != 0 || !covers(at.offset, sizeof at.head))
-        return "it does not lie in the pool";
+        return "expected it in the pool, found it elsewhere";
     take(&at.head, block(at), sizeof at.head);
     if (const char* const wrong = wrong_in(at.head)) return wrong;
-    if (!covers(at.offset, block_bytes_of(at.head))) return "it ends behind the pool";
+    if (!covers(at.offset, block_bytes_of(at.head)))
+        return "expected it to end in the pool, found its end behind";
     return nullptr;
 }
 
@@ -110,14 +111,13 @@ result<bool> seen::search(place& at) {
     if (super_at == 0) return missing();
     if (super_at % chunk != 0 || !covers(super_at, chunk))
         return corrupt(
-            file,
-            fmt::format("the superblock at offset {:#x} does not begin at a chunk of the heap",
-                        super_at));
+            file, fmt::format("the superblock: expected a chunk of the heap, found offset {:#x}",
+                              super_at));
     const auto* const in_pool = reinterpret_cast<const superblock*>(file.base() + super_at);
     superblock super;
     take(&super, in_pool, sizeof super);
     if (super.magic != superblock_magic || super.objects_max != objects_max_for(chunk))
-        return corrupt(file, "the superblock does not verify");
+        return corrupt(file, "the superblock: expected its magic number and size, found others");
     bool in_flux = false;
     status damage;
     const auto* const words = reinterpret_cast<const std::uint64_t*>(in_pool + 1);
@@ -198,9 +198,11 @@ status seen::check_calls(const object_head& of) const {
         else if (r.head.function != 0) (void)find_function(of, r.head, &unknown);
     });
     if (unknown.empty()) return {};
-    return refusal(in_->file->path(), errc::function_changed,
-                   fmt::format("object \"{}\" of class {}: its log calls {}", of.name,
-                               of.class_text, unknown));
+    return refusal(
+        in_->file->path(), errc::function_changed,
+        fmt::format(
+            "object \"{}\" of class {}: its log: expected functions of this build, found {}",
+            of.name, of.class_text, unknown));
 }
 
 void seen::make_calls(std::byte* on, const object_head& of) const {
@@ -222,7 +224,7 @@ result<bool> seen::try_to_look() {
     pass(view_steps::step::read_index);
     if (!index_holds(index, at.head.salt)) {
         if (!is_there(at)) return false;
-        return damaged("its resilient index does not verify");
+        return damaged("its resilient index: expected one that verifies, found another");
     }
     const position from = position_of(index);
     // A checkpoint at the same position may be of a next writer that had given up what was seen
@@ -249,9 +251,11 @@ result<bool> seen::try_to_look() {
     if (!is_there(at)) return false; // upholds (4)
     // From here on all is private.
     if (lost) // upholds (7)
-        return damaged("a record of its log does not verify, and committed calls stand behind it");
+        return damaged(
+            "a record of its log: expected one that verifies, found damage, and committed calls "
+            "behind it");
     if (anew && check != copy_check(at.head, next_.get(), parts.copy_bytes))
-        return damaged("its copy's checksum does not hold");
+        return damaged("its copy: expected a checksum that holds, found another");
     if (status s = check_calls(at.head); !s.ok()) return s;
     make_calls(anew ? next_.get() : now_.get(), at.head);
     show(at, index, end, anew);
@@ -323,8 +327,10 @@ void end_seen::operator()(seen* which) const noexcept { delete which; }
 result<seen_pointer> look(pool& in, std::string_view name, const class_shape& what) try {
     if (const auto all = objects_of(in); !all) return all.error();
     if (!in.internals().file->read_only())
-        return refusal(in.path(), errc::bad_argument,
-                       "a view needs a pool that is open read-only: in this one, use object::call");
+        return refusal(
+            in.path(), errc::bad_argument,
+            "a view: expected a pool that is open read-only, found one that is open for writing: "
+            "use object::call");
     seen_pointer made(new seen(in.internals(), name, what));
     if (status s = made->look(); !s.ok()) return s;
     return made;
