@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Habits that make prose hard to read: in comments of C, C++ and Python, and in pages. A rule of tidy.py.
+"""Habits that make prose hard to read: in comments of C, C++ and Python, and in pages. Two rules of tidy.py.
 
 usage: habits.py FILE...     print each place
 
 A sentence has an actor, a verb and one idea. Each phrase below mostly stands where one of them is missing. A match is a
 place to look, not a verdict, so the rule counts them for each file, and a count may only fall. In a page a sentence of more
-than SENTENCE_WORDS_MAX words counts as well.
+than SENTENCE_WORDS_MAX words counts as well. A paragraph of a guide has PARAGRAPH_LINES_MAX lines at most.
 """
 import ast
 import io
@@ -17,6 +17,8 @@ import tokenize
 from references import comment_blocks
 
 SENTENCE_WORDS_MAX = 30
+PARAGRAPH_LINES_MAX = 6
+ITEM = re.compile(r"[-*#>]+ |\d+\. ")
 CODE = {".cpp", ".hpp", ".c", ".h", ".cc", ".def", ".ipp"}
 HABITS = [re.compile(pattern) for pattern in (
     r"\b[Ww]ho(?:ever)?\b", r"\b(?:told|tells?)\b", r"^(?:Of|Whose|Who|Whoever) ", r"\bbut for\b", r"\b(?:is|are) none\b",
@@ -60,7 +62,7 @@ def long_sentences(lines):
     """(line in which it ends, words); a list's item, a heading and a paragraph end one."""
     words, last = 0, 0
     for number, line in [*lines, (0, "")]:
-        if not line or re.match(r"[-*#>]+ |\d+\. ", line):
+        if not line or ITEM.match(line):
             if words > SENTENCE_WORDS_MAX:
                 yield last, words
             words = 0
@@ -92,6 +94,19 @@ def habits(tree):
     for path, text in tree.items():
         if found := matches(path, text):
             yield f"{path}:{found[-1][0]}: a count of {len(found)} phrases that hide an actor, or long sentences; the last is {found[-1][1]} (habits.py)"
+
+
+def paragraphs(tree):
+    """A paragraph of a guide is short."""
+    for path, text in tree.items():
+        if not (path.startswith("docs/guide/") and path.endswith(".md")):
+            continue
+        lines, last = 0, 0
+        for number, line in [*page_lines(text), (text.count("\n") + 2, "")]:
+            ends = not line or ITEM.match(line) or number != last + 1
+            if ends and lines > PARAGRAPH_LINES_MAX:
+                yield f"{path}:{last}: a paragraph of {lines} lines, of {PARAGRAPH_LINES_MAX} at most: divide it (habits.py)"
+            lines, last = bool(line) + (0 if ends else lines), number
 
 
 if __name__ == "__main__":

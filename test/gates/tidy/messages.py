@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What the product says to people, on one page; a rule of tidy.py: messages are plain.
+"""What the product says to people, on one page; two rules of tidy.py: messages are plain, and a refusal says what was expected and found.
 
 usage: messages.py ROOT      print the page: file, line, text
 
@@ -20,6 +20,10 @@ NOT_PRODUCT = re.compile(r"(^|/)(tests?|litmus)/|_(test|program|fuzz|sections)\.
 TOKEN = re.compile(r'//[^\n]*|/\*.*?\*/|\'(?:[^\'\\\n]|\\.)+\'|R"\((?P<raw>.*?)\)"|"(?P<text>(?:[^"\\\n]|\\.)*)"|^\s*#\s*include[^\n]*', re.S | re.M)
 ESCAPES = {r"\n": "\n", r"\"": '"', r"\\": "\\", r"\t": "\t"}
 WORD = re.compile(r"[A-Za-z]{2,}")
+# Codes of what a caller or a file has given, and names of functions and closures that refuse it.
+REFUSED = r"corrupt|truncated|not_a_pool|wrong_version|wrong_layout|unknown_feature|missing_engine|function_changed|bad_argument|limit_reached|conflict"
+REFUSES = re.compile(rf"\berrc::(?:{REFUSED})\b|\b(?:corrupt|wrong|bad|refuse_log)\(")
+SAID_ELSEWHERE = re.compile(r": \{\}(?:\{\}|;|$)|: $")  # a field, or what follows, has both
 
 
 def cpp_strings(text):
@@ -80,6 +84,24 @@ def plain(tree):
                 found += [f"a sentence of {words} words" for _, words in habits.long_sentences(rows)]
             for what in found:
                 yield f"{path}:{line}: a message with {what} (messages.py)"
+
+
+def refusals(tree):
+    """A refusal says what was expected, and what was found."""
+    for path, text in tree.items():
+        if not path.startswith("src/") or path.startswith("src/verify/") or NOT_PRODUCT.search(path) or not path.endswith((".cpp", ".hpp")):
+            continue  # a report of src/verify has a column for each
+        literals = {found.start(): found["text"] or "" for found in TOKEN.finditer(text)}
+        code = TOKEN.sub(lambda found: " " * len(found[0]), text)
+        for statement in re.finditer(r"[^;{}]+", code):
+            if not REFUSES.search(statement[0]) or "no_such_value(" in statement[0]:
+                continue
+            said = "".join(string for at, string in literals.items() if statement.start() <= at < statement.end())
+            words = WORD.findall(said)
+            if len(words) < 3 or " " not in said or SAID_ELSEWHERE.search(said) or {"expected", "found"} <= set(words):
+                continue
+            line = text.count("\n", 0, min(at for at in literals if statement.start() <= at and literals[at])) + 1
+            yield f"{path}:{line}: a refusal that does not say what was expected, and what was found: '{said}' (messages.py)"
 
 
 if __name__ == "__main__":

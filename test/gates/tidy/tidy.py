@@ -311,7 +311,7 @@ def faces(tree):
                     yield f"{path}:{number}: a comment sends users to a class of 'detail': show the members here"
 
 
-RULES = [*references.RULES, layering, levels, implementers, tiers, faces, circles, function_length, file_length, comment_width, intrinsics, seeds, licence, words, places, links, module_readme, rooms, versions, habits.habits, messages.plain]
+RULES = [*references.RULES, layering, levels, implementers, tiers, faces, circles, function_length, file_length, comment_width, intrinsics, seeds, licence, words, places, links, module_readme, rooms, versions, habits.habits, habits.paragraphs, messages.plain, messages.refusals]
 
 
 def count_in(finding):
@@ -424,6 +424,8 @@ def self_test():
         "habits of a comment": {"src/base/b.cpp": spdx + "// Whoever reads it is told.\n"},
         "habits of a page": {"README.md": "A lock\nis to be taken.\n```\nso is this\n```\n| who | that is no prose |\n"},
         "a message": {"src/base/b.cpp": spdx + "int f() { say(\"it is that\" // here\n \" of which you know\"); }\n"},
+        "a refusal without what was found": {"src/base/b.cpp": spdx + 'int f() { return refusal(p, errc::corrupt,\n "expected a log of lines"); }\n'},
+        "a long paragraph": {"docs/guide/a.md": "A line.\n" * 7 + "- And an item.\n"},
         "a long message": {"tools/b.py": f"# {SPDX}\nprint(f'{{a}}: {'word ' * 31}')\n"},
         "habits of a script": {"a.py": f"# {SPDX}\ndef f():\n    \"\"\"Whoever reads it is told.\"\"\"\n"},
         "a long sentence": {"README.md": "- A list\n- " + "of words " * 20 + "\n"},
