@@ -24,11 +24,13 @@ namespace hf {
 class pool;
 
 /// Allocates and constructs a T in the section's pool. Outside a section: in the process's only
-/// open pool, effective at once. Returns null when the pool is full or cannot grow;
-/// pool::why_full() says why.
+/// open pool, effective at once.
 ///
+/// Requires: a T of any size, aligned to 16 bytes at most.
 /// Ordering: 0 points in a section. Outside one 2, and the block is durable on return.
 /// Crash:    in a section, allocated if and only if the section completes.
+/// Errors:   null when the pool is full or cannot grow; pool::why_full() says why.
+/// Threads:  any.
 template <class T, class... Args> T* make(Args&&... args) noexcept {
     static_assert(detail::stored<T>::checked);
     static_assert(
@@ -43,7 +45,7 @@ template <class T, class... Args> T* make(Args&&... args) noexcept {
     else return ::new (block) T(std::forward<Args>(args)...);
 }
 
-/// An uninitialised array of 'count' T. Null when the pool has no room for so many.
+/// An uninitialised array of 'count' T. Otherwise as make.
 template <class T> T* make_array(std::size_t count) noexcept {
     static_assert(detail::stored<T>::checked);
     static_assert(std::is_trivially_copyable_v<T> && alignof(T) <= 16);
@@ -51,8 +53,13 @@ template <class T> T* make_array(std::size_t count) noexcept {
     return count > count_max ? nullptr : static_cast<T*>(hf_alloc(count * sizeof(T)));
 }
 
-/// Destroys and frees. In a section the block stays readable, and is not used again before the
-/// commit.
+/// Destroys and frees; null does nothing. In a section the block stays readable, and is not used
+/// again before the commit. Outside one it is free at once.
+///
+/// Requires: an object of hf::make, once. Anything else ends the process with a message.
+/// Ordering: 0 points in a section. Outside one 2, and those of hf::settle for marks that are due.
+/// Crash:    in a section, freed if and only if the section completes.
+/// Threads:  any.
 template <class T> void destroy(T* object) noexcept {
     if (object == nullptr) return;
     object->~T();
@@ -78,6 +85,8 @@ void settle(pool& in) noexcept;
 /// can then serve other sizes and other threads. To give disk space back, call pool::trim().
 ///
 /// Requires: no section open on this thread.
+/// Crash:    such blocks are free in any case.
+/// Threads:  any; each returns its own.
 void return_spare_blocks(pool& in) noexcept;
 
 } // namespace hf

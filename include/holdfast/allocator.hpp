@@ -8,9 +8,9 @@
 // (1) The allocator has no state: a container takes memory from the pool of the section that runs.
 //     Pointers are plain, so a container that lies in the pool is whole when the pool is opened
 //     again.
-// (2) When the pool is full, a container gets std::bad_alloc with engine redo, which takes the
-//     section back if the exception leaves it. With other engines no exception may leave a section,
-//     so the process ends: see allocate. Make sure of room before the section, with hf::staged or
+// (2) When the pool is full, a container gets std::bad_alloc with engines auto and redo, which take
+//     the section back if the exception leaves it. With other engines no exception may leave a
+//     section, so the process ends: see allocate. Make sure of room before the section, with hf::staged or
 //     reserve.
 #pragma once
 
@@ -52,12 +52,15 @@ public:
     constexpr allocator() noexcept = default;
     template <class U> constexpr allocator(const allocator<U>&) noexcept {}
 
-    /// Room for 'count' objects. In a full pool, code that is built for engine redo with exceptions
-    /// throws std::bad_alloc. Other code ends the process with a message (hf_pool_full). The next
-    /// open rolls the section back (engine undo), or discards it if it had stored nothing in place
-    /// (engine clobber). If it had, it cannot go on without room: open refuses with pool_full.
+    /// Room for 'count' objects.
     ///
-    /// Ordering: 0 points; outside a section as hf_alloc.
+    /// Ordering: 0 points; outside a section as hf::make.
+    /// Crash:    as hf::make.
+    /// Errors:   in a full pool, code that is built for engine auto or redo with exceptions throws
+    ///           std::bad_alloc. Other code ends the process with a message (hf_pool_full). The next
+    ///           open rolls the section back (engine undo), or discards it if it had stored nothing
+    ///           in place (engine clobber). If it had, it cannot go on without room: open refuses
+    ///           with pool_full.
     [[nodiscard]] T* allocate(std::size_t count) noexcept(HF_ALLOCATOR_THROWS == 0) {
         static_assert(alignof(T) <= 16, "hf_alloc aligns to 16 bytes");
         const bool too_many = count > std::numeric_limits<std::size_t>::max() / sizeof(T);
@@ -75,10 +78,10 @@ public:
     }
 };
 
-/// hf::make for code that expects an exception: in a full pool it does what the allocator does. A
-/// constructor may throw; then the block is free again.
+/// hf::make for code that expects an exception. A constructor may throw; then the block is free
+/// again. Ordering and crash: as hf::make.
 ///
-/// Ordering, Crash: as hf::make.
+/// Errors:   in a full pool, as allocator::allocate; what the constructor throws.
 template <class T, class... Args> T* make_or_throw(Args&&... args) {
     struct reserved { // freed unless the constructor returns
         T* block;

@@ -3,8 +3,11 @@
 // Clobber-NVM: a section logs its arguments and the inputs that it overwrites. After a crash
 // recovery puts those inputs back and re-executes the function to completion (Clobber §3-4).
 //
-// Ordering: one per clobber write, at least 1, before the commit; 1 at the commit; 1 more once
-//           several threads have begun sections.
+// Ordering: before the commit one for each clobber write, at least 1; fewer where the compiler
+//           makes entries together, ahead of their stores. 1 at the commit, 1 more once several threads
+//           have begun sections. 0 in mode process.
+// Crash:    re-executed, by the build that has the function in the same version.
+// Source:   Clobber §3-4. Differs: src/clobber/README.md.
 #pragma once
 
 #include <holdfast/options.hpp>

@@ -147,7 +147,10 @@ void hf_pool_settle(hf_pool* pool) HF_NOEXCEPT;
 hf_status hf_pool_trim(hf_pool* pool, uint64_t* bytes) HF_NOEXCEPT;
 
 /* Why the pool did not grow at its last attempt, as hf::pool::why_full: for a caller of hf_alloc
- * that got no block. hf_error_text() says what to do. HF_OK: it has grown, or has not tried. */
+ * that got no block.
+ *
+ * Errors: HF_POOL_FULL, HF_IO_ERROR; hf_error_text() says what to do. HF_OK: it has grown, or has
+ *         not tried. */
 hf_status hf_pool_why_full(const hf_pool* pool) HF_NOEXCEPT;
 
 /* What the pool is doing, in numbers. Cost: reads the heap's tables, a 128th of the pool.
@@ -170,8 +173,9 @@ hf_status hf_migration_new_root(hf_migration* of, size_t bytes, void** root) HF_
 /* A word of the pool, 0 at first, in which the function's sections count how far they have come. */
 uint64_t* hf_migration_cursor(hf_migration* of) HF_NOEXCEPT;
 /* The function returns this for a layout that it does not know, before it has changed anything.
- * The pool keeps that layout, and still opens for the programs that know it. Returns
- * HF_WRONG_LAYOUT. */
+ * The pool keeps that layout, and still opens for the programs that know it.
+ *
+ * Errors: HF_WRONG_LAYOUT, in any case. */
 hf_status hf_migration_refuse(hf_migration* of) HF_NOEXCEPT;
 /* Writes a line to the log, at most one a second. */
 void hf_migration_report(hf_migration* of, uint64_t done, uint64_t total) HF_NOEXCEPT;

@@ -4,6 +4,9 @@
 // runs from its first lock to its last unlock. After a crash the next open gives the section its
 // locks back and resumes it where it was. Nothing is ever rolled back, so a fault inside a section
 // is not undone.
+//
+// Crash:    resumed, by the build that has the function in the same version.
+// Source:   JUSTDO §5-6; engine ido: Clobber Fig. 8. Differs: src/justdo/README.md.
 #pragma once
 
 #include <holdfast/options.hpp>

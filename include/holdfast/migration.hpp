@@ -50,8 +50,9 @@ public:
     std::uint64_t* cursor() const noexcept;
 
     /// The function returns this for a layout that it does not know, before it has changed
-    /// anything. The pool keeps that layout, and still opens for the programs that know it. Returns
-    /// wrong_layout.
+    /// anything. The pool keeps that layout, and still opens for the programs that know it.
+    ///
+    /// Errors:   wrong_layout, in any case.
     status refuse();
 
     /// For people: a line in the log, at most one a second (hf::set_log).

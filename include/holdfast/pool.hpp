@@ -172,9 +172,11 @@ public:
     /// Threads:  any; allocations in progress may still use the old limit.
     status limit_growth(std::uint64_t bytes);
     /// Why the pool did not grow at its last attempt, and what to do. For callers of hf::make,
-    /// hf_alloc and hf::staged::near, which return nothing when there is no room. pool_full: the
-    /// pool's limit, limit_growth, a full disk, a quota, ulimit -f or -v. io_error: the disk has
-    /// failed. ok: the pool has grown, or has not tried.
+    /// hf_alloc and hf::staged::near, which return nothing when there is no room.
+    ///
+    /// Errors:   pool_full: the pool's limit, limit_growth, a full disk, a quota, ulimit -f or -v.
+    ///           io_error: the disk has failed. ok: the pool has grown, or has not tried.
+    /// Threads:  any.
     status why_full() const;
     /// max_bytes(), unless it was limited.
     std::uint64_t growth_limit() const noexcept;
@@ -233,6 +235,7 @@ private:
 /// there (answers a client, say) does so after the end. It does not wait if everything is durable
 /// already.
 ///
+/// Cost:     one wait for the disk at its end, in mode power; else nothing.
 /// Crash:    a failure of the machine may leave any first part of what was done since it began. In
 ///           mode power a kill may, too. Other threads may have seen what such a crash takes back.
 /// Threads:  it begins and ends on one thread, outside sections; they nest. The pool outlives it.

@@ -13,6 +13,8 @@ namespace hf {
 /// What an engine does with its unfinished sections (docs/internals/recovery.md). Pools recover
 /// engines in the order of their verbs: engines that roll back or replay come before those that run
 /// a program's functions.
+///
+/// Source:   discard MOD §4-5, replay SIMPO §3, re_execute Clobber §3-4, resume JUSTDO §5-6.
 enum class recovery_verb : std::uint8_t { discard, roll_back, replay, re_execute, resume };
 inline constexpr std::size_t recovery_verbs = 5;
 

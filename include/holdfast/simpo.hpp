@@ -356,9 +356,10 @@ public:
     }
     /// The object of this name.
     ///
-    /// Errors: not_found; wrong_layout: the object has another class, version or size;
-    ///         missing_engine, in_use. If the object is swapped out (simpo/swap.hpp), why it cannot
-    ///         come back: bad_argument, io_error, corrupt, pool_full.
+    /// Ordering: 0 points; for an object that is swapped out (simpo/swap.hpp), those of its return.
+    /// Errors:   not_found; wrong_layout: the object has another class, version or size;
+    ///           missing_engine, in_use. If it is swapped out, why it cannot come back:
+    ///           bad_argument, io_error, corrupt, pool_full.
     static result<object> find(pool& in, std::string_view name) {
         return handle(detail::find(in, name, shape));
     }
@@ -425,11 +426,16 @@ public:
         }
     }
 
-    /// Commits the group and makes its calls. SIMPO's empty instant. Ordering: 1 point; 0 if no
-    /// call is pending.
+    /// Commits the group and makes its calls.
+    ///
+    /// Ordering: 1 point; 0 if no call is pending.
+    /// Crash:    all of the group or none of it; durable on return.
+    /// Source:   SIMPO §3.1, the empty instant function.
     void sync() { detail::sync(*core_); }
     /// As sync; then makes the object itself durable, so that recovery makes no call again.
-    /// Ordering: 2 more.
+    ///
+    /// Cost:     writes the whole object.
+    /// Ordering: 2 more than sync.
     void checkpoint() { detail::checkpoint(*core_); }
 
     detail::core& internals() const noexcept { return *core_; }

@@ -6,10 +6,10 @@
 //     recovery calls a copy of them. So it captures by value, and is trivially copyable.
 // (2) A pointer that it captures leads into the pool, or is read through hf::vlog_preserve only.
 //     The compiler refuses a closure in which it sees the address of a local or global variable. A
-//     section that begins with any other pointer to elsewhere stops the process. Engine redo, which
-//     calls nothing again, allows both: there [&] is fine.
-// (3) An exception may leave it with engine redo only, and rolls the section back. With other
-//     engines the compiler refuses a closure that throws.
+//     section that begins with any other pointer to elsewhere stops the process. Engines auto and
+//     redo, which call nothing again, allow both: there [&] is fine.
+// (3) An exception may leave it with engines auto and redo only, and takes the section back. With
+//     other engines the compiler refuses a closure that throws.
 //
 // A lambda has no name of its own. The log identifies it by the function that contains it and its
 // place among that function's lambdas. A closure that has changed since is not re-executed.
@@ -77,9 +77,11 @@ run_in(const Pool& in, const F& section) noexcept(std::is_nothrow_invocable_v<F&
 /// Ordering: as a txfunc that does the same.
 /// Crash:    engine clobber: the next open completes it if it had stored anything in place. Engine
 ///           undo: rolled back. Engine redo: all of it or nothing.
-/// Errors:   engine redo passes on what the closure throws, and throws std::bad_alloc when the pool
-///           has no room for the section's log. Nothing has changed then. If the closure is
-///           noexcept, such an exception ends the process.
+/// Errors:   engines auto and redo pass on what the closure throws. Engine redo, and so auto in mode
+///           pmem, throws std::bad_alloc when the pool has no room for the section's log. Nothing
+///           has changed then. If the closure is noexcept, such an exception ends the process.
+/// Threads:  any, each with the locks of its section.
+/// Source:   Clobber §2.3 and §4.1, where a txfunc is a function with a name.
 template <class F>
 [[gnu::always_inline]] inline auto tx(const pool& in,
                                       const F& section) noexcept(std::is_nothrow_invocable_v<F&>) {

@@ -4,11 +4,11 @@
 // ENGINE clobber), or the holdfast-clang++ wrapper); the source does not change. Engine "none"
 // means plain functions without failure atomicity; mark.h detects a build that forgot the plugin.
 //
-// With engine redo an exception may leave a txfunc, and it may call hf::abort_section: both roll it
-// back. With the other engines it is noexcept. With clobber, which runs it again after a crash, it
-// is also deterministic. It touches volatile memory only through its own locals and vlog_preserve.
-// Its caller holds its locks (strong strict two-phase locking, Clobber §2.2). Every section works
-// on one pool.
+// With engines auto and redo an exception may leave a txfunc, and it may call hf::abort_section:
+// both take it back. With the other engines it is noexcept. With clobber, which runs it again after
+// a crash, it is also deterministic. It touches volatile memory only through its own locals and
+// vlog_preserve. Its caller holds its locks (strong strict two-phase locking, Clobber §2.2). Every
+// section works on one pool.
 #pragma once
 
 #include <holdfast/author/mark.h>
@@ -50,9 +50,10 @@ template <class T> const T* vlog_preserve(const T* volatile_objects,
 /// An exception that leaves a section takes it back likewise, and goes on to the caller. An
 /// exception that is caught inside takes nothing back.
 ///
-/// Requires: engine redo; the compiler refuses it for others. Outside a section it stops the
-///           process.
+/// Requires: engine auto or redo; the compiler refuses it for others. Outside a section it stops
+///           the process.
 /// Ordering: 0 points.
+/// Crash:    before the section's end: as of any pending section. After it: no trace.
 inline void abort_section() noexcept { hf_abort_section(); }
 
 /// A named place where tests and demonstrations let the process die: with HOLDFAST_CRASH_AT=name in

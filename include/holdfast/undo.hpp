@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Undo logging: the old bytes of every store are logged first; after a crash an unfinished section
-// is rolled back. The comparator for clobber, and the engine for functions that cannot be
-// re-executed.
+// is rolled back. Engine auto runs sections by it where stores survive in their order: in modes
+// process and power.
 //
-// Ordering: words stored (first store each), + 2 at the commit.
+// Ordering: before the commit one for each word that is overwritten, fewer where the compiler makes
+//           entries together, ahead of their stores; 2 at the commit. 0 in mode process.
+// Crash:    rolled back, by any build that is given the engine.
+// Source:   the comparator in Clobber §5.
 #pragma once
 
 #include <holdfast/options.hpp>

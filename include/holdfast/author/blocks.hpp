@@ -20,12 +20,17 @@ struct alloc_account {
     std::uint64_t large_blocks;   // of 'blocks', those of whole chunks
 };
 alloc_account account(const pool& of);
-/// Calls 'visit(block, bytes)' for every allocated block; no section may run meanwhile.
+/// Calls 'visit(context, block, bytes)' for every allocated block.
+///
+/// Requires: no section runs meanwhile.
+/// Cost:     O(pool).
 void for_each_block(const pool& of,
                     void (*visit)(void* context, const void* block, std::size_t bytes),
                     void* context);
 /// Bytes of the allocated block that starts at 'address', by the allocator's persistent state; 0 if
 /// no block starts there. For any address.
+///
+/// Cost:     O(1).
 std::size_t block_bytes(const pool& of, const void* address) noexcept;
 /// Whether the allocator's persistent state describes blocks that do not overlap, and nothing else.
 /// A program asks this before it believes pointers in a pool's file; block_bytes then says what

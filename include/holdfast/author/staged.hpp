@@ -37,8 +37,9 @@ public:
     /// Errors:   pool_full, io_error (the disk failed while the pool grew), limit_reached,
     ///           permission, in_use.
     static result<staged> in(pool& where, std::size_t bytes);
-    /// The same for structures, which have no pool at hand but an address in it. Empty when the
-    /// pool is full, or 16 blocks are staged.
+    /// The same for structures, which have no pool at hand but an address in it.
+    ///
+    /// Errors:   empty when the pool is full, or 16 blocks are staged.
     static staged near(const void* in_pool, std::size_t bytes) noexcept;
 
     /// Owns nothing.
@@ -67,6 +68,9 @@ public:
     }
 
     /// In a section: the block becomes allocated when the section commits.
+    ///
+    /// Ordering: 0 points.
+    /// Crash:    allocated if and only if the section completes.
     static void adopt(void* staged_block) noexcept { hf_adopt(staged_block); }
 
     /// Copies into a staged block so that the next persist() makes the copy durable, whatever range
@@ -76,8 +80,10 @@ public:
     /// Ordering: 0 points. Outside of blocks that this thread has staged since its last section, as
     ///           copy_words.
     static void copy(pool& where, void* to, const void* from, std::size_t bytes) noexcept;
-    /// Makes staged bytes durable (1 ordering point in pmem modes, none in process mode). Call it
-    /// after filling a block and before the section that adopts it.
+    /// Makes staged bytes durable. Call it after filling a block and before the section that adopts
+    /// it.
+    ///
+    /// Ordering: 1 point; 0 in mode process.
     static void persist(pool& where, const void* bytes, std::size_t count) noexcept;
     /// Copies whole words to a staged block, or to bytes of the pool that nobody can reach yet, for
     /// the section that begins next on this thread. They are durable before that section stores

@@ -55,7 +55,6 @@ public:
     /// missing.
     ///
     /// Ordering: 0 points; at most 4 to create it.
-    /// Ordering: 0 points; when it is made 4 at most.
     /// Errors:   wrong_layout (another structure, other sizes of keys and values, another identity
     ///           of the hash), pool_full, limit_reached, bad_argument.
     using common::open;

@@ -21,12 +21,14 @@
 namespace hf::mod {
 
 /// Runs 'change' on a batch of each structure, then commits the changes together; nothing if it
-/// returns false. Writers of these structures wait.
+/// returns false.
 ///
 /// Requires: structures of one store, none twice.
 /// Ordering: members of one family: 1 point, 2 with durability::on_return; unrelated ones: 2.
 /// Crash:    all of the changes or none.
-/// Errors:   pool_full; nothing is changed.
+/// Errors:   pool_full, bad_argument (inside another update; a structure twice); nothing is changed.
+/// Threads:  writers of these structures wait for each other.
+/// Source:   MOD §5.2, CommitSiblings and CommitUnrelated.
 template <class... Structures, class Change>
 status update(std::tuple<Structures&...> of, Change&& change) {
     const auto roots = std::apply(

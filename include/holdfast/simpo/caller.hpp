@@ -84,8 +84,10 @@ public:
     }
 
     /// The number of its last call that was made, which survives; 0 before the first. After a crash
-    /// the caller repeats its calls behind that one. Commits the group. Errors: not_found: it was
-    /// dismissed.
+    /// the caller repeats its calls behind that one.
+    ///
+    /// Ordering: 1 point if calls are pending, as it commits the group; else 0.
+    /// Errors:   not_found: it was dismissed.
     result<std::uint64_t> last() const { return detail::last_of(on_.internals(), id_); }
 
     /// As object::defer, of its call `number`. The call is not made if its number is not greater
@@ -173,8 +175,10 @@ private:
 /// Source:   SIMPO §3.3.2, recovery of a deterministic application. Differs: src/simpo/README.md.
 template <class T> class retraced {
 public:
-    /// The handle of the thread `identity`, at its program's beginning. Ordering, errors: as
+    /// The handle of the thread `identity`, at its program's beginning. Ordering, crash: as
     /// caller::of.
+    ///
+    /// Errors:   as caller::of and caller::last.
     static result<retraced> of(object<T> on, std::uint64_t identity) {
         auto found = caller<T>::of(on, identity);
         if (!found) return found.error();
@@ -182,7 +186,9 @@ public:
         if (!last) return last.error();
         return retraced(*found, *last);
     }
-    /// Ends the program's run: the next run begins afresh. Ordering, errors: as caller::dismiss.
+    /// Ends the program's run: the next run begins afresh. Ordering, crash: as caller::dismiss.
+    ///
+    /// Errors:   not_found.
     static status end(object<T> on, std::uint64_t identity) {
         return caller<T>::dismiss(on, identity);
     }

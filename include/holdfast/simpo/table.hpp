@@ -32,13 +32,17 @@ struct object_info {
     bool swapped_out;                             // to a file (holdfast/simpo/swap.hpp)
 };
 
-/// All objects, in the order of their places. Errors: missing_engine, in_use.
+/// All objects, in the order of their places.
+///
+/// Cost:     O(objects that the pool may have).
+/// Errors:   missing_engine, in_use.
 result<std::vector<object_info>> list(const pool& in);
 
 /// Ends the object of this name, whatever its class.
 ///
 /// Requires: nobody uses a handle on it any more.
-/// Ordering: 2 points. Crash: the object as it was, or none.
+/// Ordering: 2 points.
+/// Crash:    the object as it was, or none.
 /// Errors:   not_found, permission, missing_engine, in_use.
 status drop(pool& in, std::string_view name);
 

@@ -357,8 +357,10 @@ public:
     shadow& work(std::size_t i) noexcept;
     /// Sets the word that root 'i' will have.
     void set_word(std::size_t i, std::uint64_t next) noexcept;
-    /// Ordering and errors: as store::commit of the roots whose words were set. bad_argument inside
-    /// another update of the store, and if a root appears twice.
+    /// Ordering, crash: as store::commit of the roots whose words were set.
+    ///
+    /// Errors:   as store::commit. bad_argument inside another update of the store, and if a root
+    ///           appears twice.
     status commit();
 
 private:
@@ -401,6 +403,7 @@ public:
     ///
     /// Ordering: members of one family: 1 point, 2 with durability::on_return. Unrelated roots: 2
     ///           points, durable on return.
+    /// Crash:    all of them or none.
     /// Errors:   conflict, pool_full; as root::writing::commit; nothing is changed.
     /// Source:   MOD §5.2, CommitSiblings and CommitUnrelated.
     status commit(std::span<const new_version> updates);
@@ -415,12 +418,16 @@ public:
     /// Ordering: 1 point.
     void settle() noexcept;
 
-    /// Waits until the trace after a crash is done. Errors: unknown kind, corrupt: then lost memory
-    /// stays lost, and all else goes on.
+    /// Waits until the trace after a crash is done.
+    ///
+    /// Errors:   missing_engine (a kind that this program does not know), corrupt: then lost memory
+    ///           stays lost, and all else goes on.
     status wait_for_trace();
     /// Reclaims all nodes that no snapshot holds back, and gives memory without a node in use back
-    /// to the pool's heap. Waits for the trace and, like a writer, for other writers. Refused
-    /// inside an update (bad_argument).
+    /// to the pool's heap.
+    ///
+    /// Errors:   bad_argument inside an update; those of the trace.
+    /// Threads:  waits for the trace and, like a writer, for other writers.
     status collect();
     store_account account();
     /// Visits everything that MOD has taken from the pool's heap: superblock, arenas.
@@ -428,7 +435,9 @@ public:
     /// Follows every reference from every root, with bounds. Compares what it reaches with the
     /// nodes known to be in use, with the counts in the roots' words, and with the table of shared
     /// nodes.
-    /// Errors: corrupt, with the place; missing_engine: a kind that this program does not know.
+    ///
+    /// Cost:     reads every node.
+    /// Errors:   corrupt, with the place; missing_engine: a kind that this program does not know.
     status verify();
 
     class impl;
