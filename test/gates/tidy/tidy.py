@@ -25,6 +25,7 @@ SPDX = "SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception"
 FUNCTION_LINES_MAX = 70
 FILE_LINES_MAX = 600   # but for tests
 COMMENT_COLUMNS_MAX = 100
+LABELS = ["Requires", "Cost", "Ordering", "Crash", "Errors", "Threads", "Source"]
 CODE = {".cpp", ".hpp", ".c", ".h", ".cc"}
 
 # One direction: a module includes itself and lower levels only; equals never meet.
@@ -311,7 +312,17 @@ def faces(tree):
                     yield f"{path}:{number}: a comment sends users to a class of 'detail': show the members here"
 
 
-RULES = [*references.RULES, layering, levels, implementers, tiers, faces, circles, function_length, file_length, comment_width, intrinsics, seeds, licence, words, places, links, module_readme, rooms, versions, habits.habits, habits.paragraphs, messages.plain, messages.refusals]
+def contracts(tree):
+    """The labels of a public contract have one order, and each stands there once."""
+    for path, text in tree.items():
+        if public_names.is_public(path) and path.endswith(".hpp"):  # C headers have blocks for several functions
+            for first, lines in references.comment_blocks(text):
+                found = [LABELS.index(label[1]) for line in lines if (label := re.match(rf"\s*({'|'.join(LABELS)}):", line))]
+                if found != sorted(set(found)):
+                    yield f"{path}:{first}: expected the labels {', '.join(LABELS)} in this order, each once; found {', '.join(LABELS[i] for i in found)}"
+
+
+RULES = [*references.RULES, layering, levels, implementers, tiers, faces, contracts, circles, function_length, file_length, comment_width, intrinsics, seeds, licence, words, places, links, module_readme, rooms, versions, habits.habits, habits.paragraphs, messages.plain, messages.refusals]
 
 
 def count_in(finding):
@@ -402,6 +413,7 @@ def self_test():
         "levels": {"include/holdfast/b.hpp": spdx},
         "tiers": {f"include/holdfast/mod/b{i}.hpp": spdx for i in range(1 + TIERS["application"][0])},
         "faces": {"include/holdfast/mod/map.hpp": spdx + "/// open, insert: detail::keyed_handle.\nclass map;\n"},
+        "contracts": {"include/holdfast/mod/map.hpp": spdx + "/// Clears it.\n///\n/// Errors: none.\n/// Ordering: 1 point.\nvoid clear();\n"},
         "tiers by names": {"include/holdfast/author/mod/b.hpp": spdx + "".join(f"int f{i}(int);\n" for i in range(1 + TIERS["author"][1]))},
         "file_length": {"src/base/b.cpp": spdx + "int x;\n" * FILE_LINES_MAX},
         "comment_width": {"src/base/b.cpp": spdx + "// " + "so it is " * 11 + "\n"},
