@@ -62,7 +62,8 @@ public:
     ///           in place (engine clobber). If it had, it cannot go on without room: open refuses
     ///           with pool_full.
     [[nodiscard]] T* allocate(std::size_t count) noexcept(HF_ALLOCATOR_THROWS == 0) {
-        static_assert(alignof(T) <= 16, "hf_alloc aligns to 16 bytes");
+        static_assert(alignof(T) <= 16,
+                      "blocks are aligned to 16 bytes: expected a type that needs no more");
         const bool too_many = count > std::numeric_limits<std::size_t>::max() / sizeof(T);
         void* block = too_many ? nullptr : hf_alloc(count * sizeof(T));
 #if HF_ALLOCATOR_THROWS

@@ -43,7 +43,8 @@ template <class Object> Object* find_root(hf_pool* in) noexcept {
 /// Threads:  one at a time.
 template <class T, class Pool> T* root(Pool&& in) {
     static_assert(detail::stored<T>::checked);
-    static_assert(alignof(T) <= 16, "blocks are aligned to 16 bytes");
+    static_assert(alignof(T) <= 16,
+                  "blocks are aligned to 16 bytes: expected a type that needs no more");
     auto* const found = detail::find_root<detail::constructed<T>>(in);
     if (found == nullptr) return nullptr;
     if (found->is_made == 0)

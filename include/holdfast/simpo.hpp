@@ -458,7 +458,8 @@ private:
         check_logged<F>();
         static_assert(std::is_void_v<typename traits::returns>,
                       "a deferred function returns nothing: use call for one that does");
-        static_assert(!traits::is_const, "a deferred function changes the object");
+        static_assert(!traits::is_const,
+                      "a deferred function changes the object, and this one is const: use call");
         const auto words = traits::arguments::store(std::forward<Args>(args)...);
         detail::defer(*core_, detail::registered<T, F>::entry, words.data(), beside.of);
     }

@@ -37,7 +37,8 @@ inline namespace HF_STRUCTURES_ENGINE {
 /// Requires: Key compares by its bytes; Key and Value are trivially copyable.
 template <class Key, class Value, std::size_t Instances = 256> class hash_map {
     static_assert(std::is_trivially_copyable_v<Key> && std::is_trivially_copyable_v<Value>);
-    static_assert(std::has_unique_object_representations_v<Key>, "keys compare by their bytes");
+    static_assert(std::has_unique_object_representations_v<Key>,
+                  "keys compare by their bytes: expected a type without padding or floating point");
     static_assert(alignof(Key) <= 16 && alignof(Value) <= 16);
 
 public:

@@ -22,7 +22,8 @@ inline namespace HF_STRUCTURES_ENGINE {
 
 /// Lives in a pool, as its root or as a member of it. Zero-filled is a valid empty map.
 template <class Key, class Value, std::size_t Buckets = 4096> class list_map {
-    static_assert(std::has_unique_object_representations_v<Key>, "keys compare by their bytes");
+    static_assert(std::has_unique_object_representations_v<Key>,
+                  "keys compare by their bytes: expected a type without padding or floating point");
 
 public:
     /// As sorted_list's.

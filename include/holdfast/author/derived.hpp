@@ -93,7 +93,8 @@ template <class Link, class F> void each_target(const Link& link, F f) {
     if constexpr (std::is_array_v<Link>) {
         for (const auto& one : link) each_target(one, f);
     } else {
-        static_assert(std::is_pointer_v<Link>, "a link is a pointer, or an array of them");
+        static_assert(std::is_pointer_v<Link>,
+                      "a link is a pointer, or an array of them: name a member of such a type");
         if (link != nullptr) f(link);
     }
 }

@@ -100,7 +100,8 @@ public:
         check<F>();
         static_assert(std::is_void_v<returns<F>>,
                       "a deferred function returns nothing: use call for one that does");
-        static_assert(!traits::is_const, "a deferred function changes the object");
+        static_assert(!traits::is_const,
+                      "a deferred function changes the object, and this one is const: use call");
         const auto words = traits::arguments::store(std::forward<Args>(args)...);
         detail::defer_once(on_.internals(), detail::registered<T, F>::entry, {id_, number},
                            words.data());

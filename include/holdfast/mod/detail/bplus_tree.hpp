@@ -54,8 +54,9 @@ public:
     using value_type = std::pair<Key, Value>;
     using reference = entry<Key, Value>;
     template <class Self> using reading = tree_reading<Self, bplus_tree>;
-    static_assert(std::is_invocable_r_v<bool, Compare, key_view, key_view>,
-                  "for strings: of std::string_views");
+    static_assert(
+        std::is_invocable_r_v<bool, Compare, key_view, key_view>,
+        "Compare takes two keys, for std::string two std::string_views, and returns a bool");
 
     static constexpr const kind& its_kind = bplus_tree_kind;
     static constexpr form leaf = ordered::leaf_form(key_slot::form, value_slot::form);

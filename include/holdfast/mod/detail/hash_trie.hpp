@@ -36,8 +36,10 @@ public:
     using reference = std::conditional_t<is_set, key_view, entry<Key, Value>>;
     template <class Self>
     using reading = std::conditional_t<is_set, trie_reading<Self, trie>, map_reading<Self, trie>>;
-    static_assert(std::is_invocable_v<Hash, key_view>, "for strings: of a std::string_view");
-    static_assert(std::is_invocable_v<Equal, key_view, key_view>);
+    static_assert(std::is_invocable_v<Hash, key_view>,
+                  "Hash takes a key, for std::string a std::string_view");
+    static_assert(std::is_invocable_v<Equal, key_view, key_view>,
+                  "Equal takes two keys, for std::string two std::string_views");
 
     static constexpr leaf_layout layout = {
         {key_slot::form, values_in_keys ? slot_form{0, 1, false} : value_slot::form}};
