@@ -173,7 +173,9 @@ void add_top_command(const cli::command& app, char**) {
     command.value("--interval", a->interval_s, "seconds between two lines")
         .between(0.01, 86400.0)
         .check([](const std::string& text) { // nan is in every range
-            return std::isnan(std::strtod(text.c_str(), nullptr)) ? "nan is no interval" : "";
+            return std::isnan(std::strtod(text.c_str(), nullptr))
+                       ? "expected a number of seconds, found nan"
+                       : "";
         })
         .show_default();
     command.value("--count", a->count, "how many lines; 0: until it is ended")

@@ -84,13 +84,14 @@ std::optional<int> read_arguments(int argc, char** argv, request& to) {
             if (!take_word(option, "", unused))
                 return refuse("no option '" + word.str() + "' (holdfast classify --help)");
             const bool joined = word.contains('=');
-            if (!joined && i + 1 == argc) return refuse(word.str() + " wants a word after it");
+            if (!joined && i + 1 == argc)
+                return refuse(word.str() + ": expected a word after it, found the end");
             take_word(option, joined ? value.str() : argv[++i], to);
         }
     }
-    if (to.files.empty()) return refuse("no file is named (holdfast classify --help)");
+    if (to.files.empty()) return refuse("expected a file, found none (holdfast classify --help)");
     if (to.flags_given && !to.build_folder.empty())
-        return refuse("flags come from -p or from behind --, not from both");
+        return refuse("expected flags from -p or from behind --, found both");
     return {};
 }
 

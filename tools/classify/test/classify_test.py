@@ -198,7 +198,7 @@ def test_bad_input():
     write("plain.cpp", "class a { public: void f() noexcept {} };\n")
     write("wrong.json", "{")
     for words, text in [
-            ((), "no file is named"), (("gone.cpp",), "gone.cpp: there is no such file"),
+            ((), "expected a file, found none"), (("gone.cpp",), "gone.cpp: there is no such file"),
             (("broken.cpp",), "broken.cpp:1:"), (("plain.cpp", "broken.cpp"), "broken.cpp: what does not compile"),
             (("plain.cpp",), "no class in the files has a simpo_class"),
             (("plain.cpp", "--class", "b"), "the files define no class 'b'"),
