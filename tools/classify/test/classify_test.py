@@ -202,8 +202,8 @@ def test_bad_input():
             (("broken.cpp",), "broken.cpp:1:"), (("plain.cpp", "broken.cpp"), "broken.cpp: what does not compile"),
             (("plain.cpp",), "no class in the files has a simpo_class"),
             (("plain.cpp", "--class", "b"), "the files define no class 'b'"),
-            (("plain.cpp", "--clas", "a"), "no option '--clas'"), (("plain.cpp", "--class"), "wants a word"),
-            (("plain.cpp", "-p", "."), "compile_commands.json"), (("plain.cpp", "-p", ".", "--"), "not from both"),
+            (("plain.cpp", "--clas", "a"), "no option '--clas'"), (("plain.cpp", "--class"), "expected a word after it"),
+            (("plain.cpp", "-p", "."), "compile_commands.json"), (("plain.cpp", "-p", ".", "--"), "from -p or from behind --, found both"),
             ((".",), "there is no such file"),
             (("plain.cpp", "--class", "a", "--generate", "a.hpp"), "has no simpo_class"),
             (("row.hpp", "--generate", "gone/a.hpp", *FLAGS), "gone/a.hpp: No such file")]:
