@@ -32,7 +32,7 @@ HF_TXFUNC inline bool put(jobs* q, std::uint64_t number) noexcept {
     return true;
 }
 
-/// Removes the oldest job. False when there is none.
+/// Removes the oldest job. False without one.
 HF_TXFUNC inline bool take(jobs* q) noexcept {
     if (q->put == q->taken) return false;
     hf_free(q->text[q->taken % jobs::capacity]);

@@ -62,7 +62,7 @@ clipped clip(const void* address, std::uint64_t bytes) {
 
 void on_event(const hf::trace::event& what, const void* address, std::size_t bytes) {
     if (watching == nullptr) return;
-    if (places_followed) { // of the caller of announce: trace::detail::tell is in between
+    if (places_followed) { // of the caller of announce, with a function of trace::detail between
         const auto* own = static_cast<const void* const*>(__builtin_frame_address(0));
         note_place(static_cast<const void* const*>(own[0]));
     }

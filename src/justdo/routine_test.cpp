@@ -360,7 +360,7 @@ TEST_P(Routine, BrokenRulesEndTheProcessInWords) {
     EXPECT_DEATH(in_child(steps_outside{}),
                  "routine steps_outside makes a step outside of HF_JUSTDO_STEP");
     EXPECT_DEATH(in_child(sets_the_pool{}),
-                 "routine sets_the_pool sets what is none of its locals");
+                 "routine sets_the_pool sets an object that is not one of its locals");
     EXPECT_DEATH(in_child(leaves_it_locked{}), "a lock is still held");
     EXPECT_DEATH(in_child(stores_elsewhere{}, &transient), "is not in pool .*stores_elsewhere");
 }

@@ -81,7 +81,7 @@ void detail::add_function(const function* f) noexcept try {
                 static_cast<int>(f->text.size()), f->text.data(), f->version);
         if (differ(there.self, f->self))
             fatal("the class \"%s\" has two functions %.*s of version %u, of two bases or of one "
-                  "template, and recovery could not tell them apart (%s, %s): give one of them a "
+                  "template, which recovery would confuse (%s, %s): give one of them a "
                   "function_version of its own",
                   f->class_text, static_cast<int>(f->text.size()), f->text.data(), f->version,
                   there.self->name(), f->self->name());

@@ -4,7 +4,7 @@
 //
 //     auto done = mod::update(std::tie(cars, customers), [&](auto& cars, auto& customers) {
 //         if (!cars.contains(wanted)) return false;      // nothing is changed
-//         customers.insert_or_assign(who, bill);
+//         customers.insert_or_assign(name, bill);
 //         cars.erase(wanted);
 //         return true;
 //     });

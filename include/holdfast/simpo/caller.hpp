@@ -145,7 +145,7 @@ private:
                       "padding between its members");
         static_assert(
             entry::kept.has_value(),
-            "a result that is kept is at most 512 bytes of a trivially copyable type that is no "
+            "a kept result has at most 512 bytes, of a trivially copyable type other than an "
             "address");
         const auto words = traits::arguments::store(std::forward<Args>(args)...);
         std::array<std::uint64_t, entry::kept.value_or(0) + std::size_t{1}> kept{};

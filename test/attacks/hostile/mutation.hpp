@@ -70,7 +70,7 @@ public:
 
     void mutate();
     std::uint64_t file_bytes() const noexcept { return file_bytes_; }
-    /// The mutations, for people; filled when 'tell' is set.
+    /// The mutations, for people; filled on request.
     std::string story;
     bool tell = false;
 

@@ -7,7 +7,7 @@ usage: tidy.py ROOT          check the tree, print every finding, exit 1 if ther
        tidy.py --self-test   plant one fault of each kind and require that each is found
 
 Rules are functions of a tree (path -> text) that yield findings. ratchet.txt beside this script
-lists what old files may still break; an entry that is no longer needed is itself a finding.
+lists what old files may still break. An entry without a use is itself a finding.
 """
 import ast
 import pathlib
@@ -23,7 +23,7 @@ import source_text  # noqa: E402
 
 SPDX = "SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception"
 FUNCTION_LINES_MAX = 70
-FILE_LINES_MAX = 600   # but for tests
+FILE_LINES_MAX = 600   # except in tests
 COMMENT_COLUMNS_MAX = 100
 LABELS = ["Requires", "Cost", "Ordering", "Crash", "Errors", "Threads", "Source"]
 CODE = {".cpp", ".hpp", ".c", ".h", ".cc"}
@@ -199,7 +199,7 @@ def seeds(tree):
                          r"\(|(?:Random|seed)\(\))")
     for path, text in tree.items():
         if not is_test(path) or path.startswith(("compiler/test/", "test/gates/tidy/", "test/gates/compile_fail/")):
-            continue        # inputs, of which some draw; the pattern above
+            continue        # inputs, some of them random; the pattern above
         for number, line in enumerate(text.splitlines(), 1):
             if found := pattern.search(line):
                 yield f"{path}:{number}: '{found[0]}': draw from a seed that is written here, or is an option"

@@ -202,7 +202,7 @@ private:
         const auto from = reinterpret_cast<std::uintptr_t>(frame_);
         const auto to = reinterpret_cast<std::uintptr_t>(at);
         if (to < from || to + bytes > from + frame_bytes_)
-            detail::broken_routine(name_, "sets what is none of its locals");
+            detail::broken_routine(name_, "sets an object that is not one of its locals");
     }
 
     const void* pool_;
