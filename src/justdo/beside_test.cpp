@@ -7,7 +7,9 @@
 #include <justdo/test_support.hpp>
 #include <open/pool_impl.hpp>
 
+#include <holdfast/abi/holdfast_abi.h>
 #include <holdfast/justdo.hpp>
+#include <holdfast/undo.hpp>
 
 #include <gtest/gtest.h>
 
@@ -174,7 +176,7 @@ protected:
         o.create_bytes = 1_MiB;
         o.max_bytes = 16_MiB;
         o.mode = GetParam();
-        o.engines = {justdo::engine(how)};
+        o.engines = {justdo::engine(how), undo::engine()};
         return pool::open(path_, o);
     }
     pool open() {
@@ -306,6 +308,38 @@ TEST_P(Beside, NewWorkThatIsCutShortBesideItIsResumedWithIt) {
     EXPECT_EQ(a[0].balance, 1111U);
     EXPECT_EQ(a[1].balance, 93U);
     EXPECT_EQ(a[2].balance, 7U);
+}
+
+/// A section of engine undo, in which the process dies.
+[[noreturn]] void dies_half_done(account* on) {
+    static constexpr hf_arg schema[] = {{0, 8, HF_ARG_POOL_POINTER}};
+    static constexpr hf_txfunc half{
+        HF_ABI_VERSION, 8, 5304, 1, "half_done", "beside_test", schema, 1, [](const void*) {}};
+    hf_undo_begin(&half, &on);
+    hf_undo_log(&on->balance, sizeof on->balance);
+    *const_cast<volatile std::uint64_t*>(&on->balance) = 77;
+    ::raise(SIGKILL);
+    std::abort();
+}
+
+TEST_P(Beside, SectionsOfOtherEnginesHaveEndedBeforeItGoesOn) {
+    { const pool made = open(); }
+    const int how = in_child([&] {
+        pool p = open();
+        auto& a = p.root<root>()->accounts;
+        dies_at(0, [&] { linger(&a[0], HF_JUSTDO_EXCLUSIVE); });
+        dies_half_done(&a[5]);
+    });
+    ASSERT_TRUE(WIFSIGNALED(how) && WTERMSIG(how) == SIGKILL) << how;
+    set_gate(1);
+    pool p = open();
+    at_gate.wait(false);
+    EXPECT_EQ(p.recovered().resumed, 1U);
+    EXPECT_EQ(p.recovered().rolled_back, 1U);
+    EXPECT_EQ(p.root<root>()->accounts[5].balance, 0U);
+    open_gate();
+    justdo::wait(p);
+    EXPECT_EQ(p.root<root>()->accounts[0].balance, 1111U);
 }
 
 TEST_P(Beside, OneThatWaitsForAnothersLockHoldsOpenNoLonger) {
