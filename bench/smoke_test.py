@@ -243,6 +243,9 @@ class Benchmarks(unittest.TestCase):
         self.assertLess(counts["selective"]["log_entries_per_op"], 0.7 * counts["undo"]["log_entries_per_op"])
         self.assertGreater(counts["clobber"]["log_bytes_per_op"],
                            counts["clobberlog-only"]["log_bytes_per_op"])
+        # Every word that an insertion overwrites is an input here: without a v_log it is undo's log.
+        for each in ("log_entries_per_op", "log_bytes_per_op"):
+            self.assertAlmostEqual(counts["clobberlog-only"][each], counts["undo"][each], delta=0.01)
 
     def test_a_latency_model_slows_fences_and_not_their_number(self):
         for engine in ["clobber", "pmdk"]:

@@ -72,7 +72,7 @@ static cl::opt<LogParts> Parts(
                clEnumValN(LogParts::VLogOnly, "vlog-only",
                           "no clobber_log: not failure-atomic"),
                clEnumValN(LogParts::ClobberLogOnly, "clobberlog-only",
-                          "no arguments in the v_log: not failure-atomic")),
+                          "no v_log: not failure-atomic")),
     cl::init(LogParts::All));
 static cl::opt<bool>
     Refine("holdfast-refine",

@@ -19,7 +19,8 @@ int main(int argc, char** argv) {
     }
     // [main]
     using namespace justdo_bank;
-    // Recovers, if need be: sections that were cut short have ended when open() returns.
+    // Recovers, if need be: sections that were cut short have their locks again when open()
+    // returns, and go on.
     auto pool = hf::pool::open(argv[1], {.layout = "justdo_bank/1",
                                          .create_bytes = 1 << 20,
                                          .engines = {hf::justdo::engine()}});
@@ -39,6 +40,7 @@ int main(int argc, char** argv) {
                                                        .from = std::strtoull(argv[2], nullptr, 10) % 8,
                                                        .to = std::strtoull(argv[3], nullptr, 10) % 8,
                                                        .amount = std::atoll(argv[4])});
+    hf::justdo::wait(*pool); // total() takes no locks
     // [/main]
     std::printf("%s:", made.success ? "made" : "not made");
     for (const account& a : root->accounts) std::printf(" %lld", static_cast<long long>(a.balance));

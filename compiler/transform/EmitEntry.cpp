@@ -111,6 +111,9 @@ public:
         Word32(Type::getInt32Ty(Context)), Word64(Type::getInt64Ty(Context)) {}
 
   GlobalVariable *run(uint64_t Version) {
+    if (Options.Parts == LogParts::ClobberLogOnly)
+      for (const SectionForm &Form : Forms)
+        readWhereItIs(*Form.Body);
     std::string Where = placeInSource(Txfunc, Body);
     GlobalVariable *Descriptor = describe(emitThunk(), Version, Where);
     emitEntryBody(*Descriptor);
@@ -130,6 +133,17 @@ private:
   LLVMContext &Context;
   const DataLayout &Layout;
   Type *Void, *Pointer, *Word32, *Word64;
+
+  /// Preserved bytes belong to the v_log.
+  static void readWhereItIs(Function &Body) {
+    for (Instruction &I : make_early_inc_range(instructions(Body)))
+      if (auto *Call = dyn_cast<CallInst>(&I);
+          Call && Call->getCalledFunction() &&
+          Call->getCalledFunction()->getName() == "hf_vlog_preserve") {
+        Call->replaceAllUsesWith(Call->getArgOperand(0));
+        Call->eraseFromParent();
+      }
+  }
 
   /// The recorded block has no alignment to rely on beyond the word's.
   static Align alignIn(uint64_t Offset) {

@@ -138,6 +138,9 @@ hf_status hf_pool_copy_to(hf_pool* pool, const char* path, struct hf_copied* cop
  * deferred calls of persistent objects. In mode power it is on the disk. As hf::settle. Requires:
  * no section is open on this thread. */
 void hf_pool_settle(hf_pool* pool) HF_NOEXCEPT;
+/* Waits until the sections that hf_pool_open has resumed have ended, as hf::justdo::wait: before
+ * reading without locks what they guard. Requires: this thread holds no lock of the pool. */
+void hf_pool_wait_resumed(hf_pool* pool) HF_NOEXCEPT;
 
 /* Gives the disk space of free chunks back to the file system, as hf::pool::trim. 'bytes' may be
  * null.

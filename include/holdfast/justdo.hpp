@@ -13,13 +13,29 @@
 
 #include <cstdint>
 
+namespace hf {
+class pool;
+}
+
 namespace hf::justdo {
 
 struct options {
     /// Computing time for which a resumed section may reach nothing new before it counts as
     /// endless; 0: no bound. New is a line stored to for the first time, a block, a lock.
     std::uint32_t recovery_ms_max = 60'000;
+    /// pool::open returns when every resumed section has ended, and refuses the pool if one cannot
+    /// end. Otherwise it returns when they all hold their locks again, and those that held none
+    /// have asked for one, or have ended. They go on beside new work, as sections of other threads
+    /// do, and a fault in one ends the process.
+    bool open_waits = false;
 };
+
+/// Waits until the sections that pool::open has resumed have ended: before reading without locks
+/// what they guard. Closing the pool waits, too. Does nothing in a pool without this engine.
+///
+/// Requires: the thread holds no lock of the pool, and has no section open.
+/// Threads:  any.
+void wait(pool& in) noexcept;
 
 /// The engine with the options' defaults, and with others (throws std::bad_alloc).
 engine_ptr engine() noexcept;

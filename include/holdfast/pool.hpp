@@ -92,7 +92,7 @@ struct open_options {
 class pool {
 public:
     /// Opens, or creates, the pool at 'path'. On return every section that a crash cut short is
-    /// completed (redo, clobber, justdo), rolled back (undo, selective), or has left no trace.
+    /// completed (redo, clobber), rolled back (undo, selective), gone, or going on (justdo::wait).
     ///
     /// Cost:     O(lanes + pending sections), whatever the pool's size.
     /// Crash:    opening again cures a crash while opening or recovering.

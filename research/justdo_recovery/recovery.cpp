@@ -87,6 +87,7 @@ void open_again(const asked& a, const std::string& path, parts& out) {
     const hf::pool::impl& in = p.internals();
     out.map = in.map_ms, out.check = in.check_ms, out.resume = in.sections_ms;
     out.open = p.recovered().open_ms, out.resumed = p.recovered().resumed;
+    hf::justdo::wait(p);
     for (unsigned t = 0; t < a.threads; ++t) // whole, so that it can be cut short next
         if (b->accounts[2 * t].balance + b->accounts[2 * t + 1].balance != 0) std::_Exit(2);
 }

@@ -262,6 +262,7 @@ static void each_has_only_what_was_kept(hf_pool* pool) {
               hf_mod_queue_count(queue) ==
           0);
     hf_pool_settle(pool);
+    hf_pool_wait_resumed(pool); /* none: at once */
     OK(hf_mod_verify(pool));
     hf_mod_map_close(map);
     hf_mod_set_close(set);

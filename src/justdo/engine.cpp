@@ -96,13 +96,14 @@ status justdo_engine::settle(pool::impl& in) const {
 result<std::unique_ptr<engine_state>> justdo_engine::attach(pool::impl& in) const {
     auto state = std::make_unique<threads>(in);
     engine_recovery done{name()};
-    if (status s = state->recover(done); !s.ok()) {
+    const bool to_the_end = how_.open_waits || in.needs_sections_ended();
+    if (status s = state->recover(done, to_the_end); !s.ok()) {
         if (!salvages(in, s)) return s;
         state->free_locks();
         give_up_all(in, s); // in the pool; what ran is thrown away
         state = std::make_unique<threads>(in);
         done = engine_recovery{name()};
-        if (status again = state->recover(done); !again.ok()) return again;
+        if (status again = state->recover(done, to_the_end); !again.ok()) return again;
     }
     if (done.sections_pending != 0) in.report.add(done);
     return std::unique_ptr<engine_state>(std::move(state));

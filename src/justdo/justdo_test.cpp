@@ -84,7 +84,7 @@ protected:
         o.create_bytes = 1_MiB;
         o.max_bytes = 16_MiB;
         o.mode = GetParam();
-        o.engines = {justdo::engine()};
+        o.engines = {justdo::engine({.open_waits = true})};
         return o;
     }
     result<pool> try_open() { return pool::open(path_, options()); }

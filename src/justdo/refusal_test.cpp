@@ -53,7 +53,7 @@ protected:
         open_options o;
         o.layout = "justdo_refusal_test/1";
         o.create_bytes = o.max_bytes = 128_KiB;
-        o.engines = {justdo::engine()};
+        o.engines = {justdo::engine({.open_waits = true})};
         o.recovery = policy;
         o.salvage = salvage;
         o.read_only = read_only;

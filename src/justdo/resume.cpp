@@ -10,7 +10,9 @@
 
 #include <algorithm>
 #include <atomic>
+#include <condition_variable>
 #include <csetjmp>
+#include <csignal>
 #include <memory>
 #include <mutex>
 #include <new>
@@ -26,41 +28,6 @@ namespace hf::justdo {
 namespace {
 
 constexpr const char* all_wait = "sections wait for each other's locks for ever";
-
-/// State that all sections which resume together share.
-struct common {
-    common(const pool::impl& in, std::size_t count) : own(in), running(count), to_own(count) {}
-
-    const own_blocks own;
-
-    std::atomic<std::size_t> running; // sections that have not ended
-    std::atomic<std::size_t> to_own;  // that do not have their locks yet: (1)
-    std::atomic<std::uint64_t> progress{0};
-    std::atomic<std::uint64_t> reached{0}; // lines of the pool that no section had reached before
-    std::atomic<bool> failed{false};
-    std::mutex lock;
-    errc code = errc::ok; // guarded, as is what follows: of the first that was stopped
-    std::string why;
-    std::uint64_t stuck_at = 0; // guarded: at which 'progress'
-    std::size_t stuck = 0;      // so many sections have asked in vain
-
-    /// Whether all of them have asked in vain since 'progress' became 'at', as the caller has.
-    /// 'first': the caller reports it for the first time. A section that merely waits for the
-    /// processor counts as going on: it may find what it waits for.
-    bool nobody_goes_on(std::uint64_t at, bool first) {
-        std::scoped_lock held{lock};
-        if (at < stuck_at) return false;
-        if (at > stuck_at) stuck_at = at, stuck = 0;
-        stuck += first ? 1 : 0;
-        return stuck == running && progress == at;
-    }
-    void fail(errc what, std::string text) {
-        std::scoped_lock held{lock};
-        if (failed.exchange(true)) return;
-        code = what;
-        why = std::move(text);
-    }
-};
 
 /// The lines that a section has stored to, roughly: lines that share a bit count as one. A section
 /// that only stores to the same lines again has no end.
@@ -79,10 +46,102 @@ private:
     std::vector<std::uint64_t> bits_ = std::vector<std::uint64_t>(words);
 };
 
-/// One section, and its thread.
-class runner : public party {
+/// Lets a new thread take no signal that is meant for the program: faults and fault_guard's alone.
+class few_signals {
 public:
-    runner(common& with, thread& section) : with_(with), section_(section) {}
+    few_signals() noexcept {
+        sigset_t others;
+        ::sigfillset(&others);
+        for (const int own : {SIGBUS, SIGSEGV, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS, SIGURG})
+            ::sigdelset(&others, own);
+        ::pthread_sigmask(SIG_BLOCK, &others, &before_);
+    }
+    ~few_signals() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+    few_signals(const few_signals&) = delete;
+    few_signals& operator=(const few_signals&) = delete;
+
+private:
+    sigset_t before_;
+};
+
+} // namespace
+
+/// State that all sections which resume together share.
+struct resumption::common {
+    common(pool::impl& pool, std::vector<thread*> all, std::function<void(thread*)> at_end)
+        : in(pool), own(pool), sections(std::move(all)), ended(std::move(at_end)),
+          running(sections.size()), to_own(sections.size()),
+          bare(static_cast<std::size_t>(std::ranges::count(sections, false, &thread::is_guarded))) {
+    }
+
+    pool::impl& in;
+    const own_blocks own;
+    const std::vector<thread*> sections;
+    const std::function<void(thread*)> ended;
+
+    std::atomic<std::uint64_t> progress{0};
+    std::atomic<std::uint64_t> reached{0}; // lines of the pool that no section had reached before
+    std::atomic<bool> failed{false};       // or they stop anyway
+    std::atomic<bool> beside{false};       // others work in the pool
+    std::atomic<std::size_t> running;      // sections that have not ended
+    std::atomic<std::size_t> to_own;       // that do not have their locks yet: (1)
+    std::atomic<std::size_t> bare;         // that no lock guards yet: (4)
+    bool open = false;    // guarded, as is what follows: they may go on when they have their locks
+    errc code = errc::ok; // of the first that was stopped
+    std::string why;
+    std::uint64_t stuck_at = 0; // at which 'progress'
+    std::size_t stuck = 0;      // so many sections have asked in vain
+    std::mutex lock;
+    std::condition_variable changed;
+
+    template <class Change> void change(Change&& what) {
+        const std::scoped_lock held{lock};
+        what();
+        changed.notify_all();
+    }
+    template <class Test> void wait_for(Test&& holds) {
+        std::unique_lock held{lock};
+        changed.wait(held, holds);
+    }
+    /// Whether all of them have asked in vain since 'progress' became 'at', as the caller has.
+    /// 'first': the caller reports it for the first time. A section that merely waits for the
+    /// processor counts as going on: it may find what it waits for.
+    bool nobody_goes_on(std::uint64_t at, bool first) {
+        std::scoped_lock held{lock};
+        if (at < stuck_at) return false;
+        if (at > stuck_at) stuck_at = at, stuck = 0;
+        stuck += first ? 1 : 0;
+        return stuck == (open ? running : to_own).load() && progress == at;
+    }
+    /// Upholds (3).
+    void fail(errc what, std::string text) {
+        std::unique_lock held{lock};
+        if (failed) return;
+        code = what;
+        why = std::move(text);
+        if (beside) {
+            const status refused = refusal_of_all();
+            held.unlock(); // fatal() may leave by a jump
+            fatal("%s", refused.what().c_str());
+        }
+        failed = true;
+        changed.notify_all();
+    }
+    status refusal_of_all() const {
+        const bool not_its_fault = code == errc::truncated || code == errc::io_error;
+        return refusal(
+            in.file->path(), code,
+            fmt::format("engine justdo: resuming {}; the pool stays marked open, for a build that "
+                        "can resume its sections{}",
+                        why, not_its_fault ? "" : last_way_out(*in.file)));
+    }
+};
+
+/// One section, and its thread.
+class resumption::runner : public party {
+public:
+    runner(common& with, thread& section)
+        : with_(with), section_(section), bare_(!section.is_guarded()) {}
 
     /// To the section's end, or to where 'failed' is seen.
     void run() {
@@ -90,12 +149,17 @@ public:
         hf_justdo_steps.words_end = 0; // of a section that a jump has left
         if (setjmp(end_) == 0) {
             section_.own_again(*this);
-            --with_.to_own;
-            ++with_.progress;
-            while (with_.to_own != 0) wait(); // upholds (1)
+            ++with_.progress; // before it counts no more: nobody_goes_on()
+            with_.change([&] { --with_.to_own; });
+            wait_for_others();
             section_.resume();
         }
         current = nullptr;
+        if (section_.open()) return;
+        section_.resumed();
+        with_.ended(&section_);
+        guarded();
+        with_.change([&] { --with_.running; });
     }
     void progressed(std::uint64_t offset, std::uint64_t bytes) noexcept override {
         ++with_.progress;
@@ -105,15 +169,21 @@ public:
                 static_cast<unsigned long long>(bytes), static_cast<unsigned long long>(offset));
         if (bytes != 0 && lines_.add(offset / line_bytes)) ++with_.reached;
         if (expired_) fault_guard::expired();
+        if (with_.failed) give_up();
+    }
+    void guarded() noexcept override {
+        if (!bare_) return;
+        bare_ = false;
+        with_.change([&] { --with_.bare; });
     }
     [[noreturn]] void finished() noexcept override {
         HF_ASSERT_SLOW(!section_.open());
         std::longjmp(end_, 1);
     }
 
-    thread& section() const noexcept { return section_; }
-
 protected:
+    /// Upholds (1).
+    virtual void wait_for_others() = 0;
     /// Leaves the section unfinished.
     [[noreturn]] void give_up() noexcept { std::longjmp(end_, 1); }
 
@@ -122,27 +192,29 @@ protected:
     volatile bool expired_ = false;
 
 private:
+    bool bare_;        // counts among common::bare
     lines_seen lines_; // where its steps have been
     std::jmp_buf end_;
 };
 
 /// On a thread of its own.
-class threaded final : public runner {
+class resumption::threaded final : public runner {
 public:
     using runner::runner;
 
-    void run_guarded(const pool::impl& in) noexcept try {
+    void run_guarded() noexcept try {
         struct {
             threaded* self;
             std::uint64_t seen;
         } watched{this, 0};
         const auto body = [&] {
             const fault_guard::clock running(
-                options_of(in).recovery_ms_max,
+                options_of(with_.in).recovery_ms_max,
                 [](void* of) noexcept {
                     auto& w = *static_cast<decltype(watched)*>(of);
+                    const bool waited = std::exchange(w.self->waited_, false);
                     const std::uint64_t now = w.self->with_.reached;
-                    return std::exchange(w.seen, now) != now;
+                    return std::exchange(w.seen, now) != now || waited;
                 },
                 [](void* of) noexcept {
                     static_cast<decltype(watched)*>(of)->self->expired_ = true;
@@ -150,18 +222,22 @@ public:
                 &watched);
             run();
         };
-        if (!in.guard_signals) run();
+        if (!with_.in.guard_signals) run();
         else if (const auto how = fault_guard::run(fault_guard::against::everything, body);
                  how.stopped)
             stopped(how);
-        --with_.running;
     } catch (const std::bad_alloc&) {
         with_.fail(errc::io_error, "out of memory");
-        --with_.running;
     }
 
     void wait() override {
         if (with_.failed) give_up(); // upholds (3)
+        if (with_.beside) {          // for others, too
+            waited_ = true;
+            looks_ = 0;
+            ::sched_yield();
+            return;
+        }
         // It has asked for its lock since the last look: in vain, while nothing went on.
         const std::uint64_t now = with_.progress;
         looks_ = now == seen_ ? looks_ + 1 : 0;
@@ -169,6 +245,12 @@ public:
         if (looks_ >= looks_max && with_.nobody_goes_on(now, looks_ == looks_max))
             with_.fail(errc::corrupt, all_wait);
         ::sched_yield();
+    }
+
+protected:
+    void wait_for_others() override {
+        with_.wait_for([&] { return with_.open || with_.failed; });
+        if (with_.failed) give_up();
     }
 
 private:
@@ -183,11 +265,12 @@ private:
     static constexpr std::uint64_t looks_max = 64;
     std::uint64_t looks_ = 0;
     std::uint64_t seen_ = 0;
+    volatile bool waited_ = false; // for a lock, beside new work
 };
 
 /// Runs on a stack of its own, on the thread that opens the pool. Stacks are kept: a run may be
 /// left by a jump, and then nobody knows whether its stack is still in use.
-class turn_taker final : public runner {
+class resumption::turn_taker final : public runner {
 public:
     using runner::runner;
 
@@ -214,6 +297,11 @@ public:
     }
     bool done() const noexcept { return done_; }
 
+protected:
+    void wait_for_others() override {
+        while (with_.to_own != 0) wait();
+    }
+
 private:
     static void enter(unsigned high, unsigned low) {
         auto& self = *reinterpret_cast<turn_taker*>(std::uintptr_t{high} << 32 | low);
@@ -227,60 +315,88 @@ private:
     bool done_ = false;
 };
 
-void take_turns(common& with, std::span<thread* const> sections) {
+void resumption::take_turns() {
     // A run that the crash checker leaves by a jump leaves these behind.
     static auto& kept = *new std::vector<std::unique_ptr<turn_taker>>;
     kept.clear();
     static ucontext_t scheduler;
-    std::vector<thread*> order(sections.begin(), sections.end());
+    std::vector<thread*> order = with_->sections;
     if (resume_order) resume_order(order);
     for (thread* section : order) {
-        kept.push_back(std::make_unique<turn_taker>(with, *section));
+        kept.push_back(std::make_unique<turn_taker>(*with_, *section));
         kept.back()->begin(scheduler);
     }
-    for (unsigned idle = 0; with.running != 0;) {
-        const std::uint64_t before = with.progress + with.to_own + with.running;
-        for (auto& one : kept) {
-            if (one->done()) continue;
-            one->turn();
-            if (one->done()) --with.running;
-        }
-        idle = with.progress + with.to_own + with.running == before ? idle + 1 : 0;
-        if (idle > 2) with.fail(errc::corrupt, all_wait);
+    const auto ended = [](const auto& one) { return one->done(); };
+    for (unsigned idle = 0; !std::ranges::all_of(kept, ended);) {
+        const std::uint64_t before = with_->progress + with_->to_own + with_->running;
+        for (auto& one : kept)
+            if (!one->done()) one->turn();
+        idle = with_->progress + with_->to_own + with_->running == before ? idle + 1 : 0;
+        if (idle > 2) with_->fail(errc::corrupt, all_wait);
     }
 }
 
-void run_threads(common& with, const pool::impl& in, std::span<thread* const> sections) {
-    std::vector<std::unique_ptr<threaded>> runners;
-    for (thread* section : sections) runners.push_back(std::make_unique<threaded>(with, *section));
-    std::vector<std::thread> threads;
-    threads.reserve(sections.size());
+void resumption::start_threads() {
+    const auto& sections = with_->sections;
+    for (thread* section : sections)
+        runners_.push_back(std::make_unique<threaded>(*with_, *section));
+    threads_.reserve(sections.size());
+    const few_signals here;
     try {
-        for (auto& one : runners) threads.emplace_back([&one, &in] { one->run_guarded(in); });
+        for (auto& one : runners_) threads_.emplace_back([&one] { one->run_guarded(); });
     } catch (const std::system_error& e) {
-        with.fail(errc::io_error,
-                  fmt::format("{} sections want a thread each: {}", sections.size(), e.what()));
+        with_->fail(errc::io_error,
+                    fmt::format("{} sections want a thread each: {}", sections.size(), e.what()));
     }
-    for (auto& t : threads) t.join();
 }
 
-} // namespace
+resumption::resumption(pool::impl& in, std::vector<thread*> sections,
+                       std::function<void(thread*)> ended)
+    : with_(std::make_unique<common>(in, std::move(sections), std::move(ended))) {}
 
-status resume_all(pool::impl& in, std::span<thread* const> sections) {
-    common with(in, sections.size());
-    const bool one_thread = in.file->in_memory() && !in.guard_signals; // the crash checker's
-    if (one_thread) take_turns(with, sections);
-    else run_threads(with, in, sections);
-    if (!with.failed) {
-        for (thread* section : sections) section->resumed();
-        return {};
+resumption::~resumption() {
+    with_->change([&] { with_->failed = true; });
+    join();
+}
+
+void resumption::join() noexcept {
+    for (auto& t : threads_) t.join();
+    threads_.clear();
+}
+
+status resumption::refused() const {
+    return with_->code == errc::ok ? status() : with_->refusal_of_all();
+}
+
+status resumption::own_again() {
+    if (with_->in.file->in_memory() && !with_->in.guard_signals) take_turns(); // crash checker's
+    else {
+        start_threads();
+        with_->wait_for([&] { return with_->to_own == 0 || with_->failed; });
+        if (with_->failed) join();
     }
-    const bool not_its_fault = with.code == errc::truncated || with.code == errc::io_error;
-    return refusal(
-        in.file->path(), with.code,
-        fmt::format("engine justdo: resuming {}; the pool stays marked open, for a build that can "
-                    "resume its sections{}",
-                    with.why, not_its_fault ? "" : last_way_out(*in.file)));
+    return refused();
+}
+
+status resumption::go_on() {
+    const auto look = [&] {
+        if (!with_->failed) with_->beside = with_->bare == 0;
+        return with_->beside || with_->failed;
+    };
+    with_->change([&] { with_->open = true, look(); });
+    with_->wait_for(look);
+    if (with_->failed) join();
+    return refused();
+}
+
+status resumption::finish() {
+    with_->change([&] { with_->open = true, with_->beside = false, with_->stuck = 0; });
+    join();
+    return refused();
+}
+
+void resumption::wait() noexcept {
+    with_->wait_for([&] { return with_->running == 0 || with_->failed; });
 }
 
 } // namespace hf::justdo

@@ -179,7 +179,7 @@ protected:
         o.create_bytes = create_bytes;
         o.max_bytes = max_bytes;
         o.mode = GetParam();
-        o.engines = {justdo::engine()};
+        o.engines = {justdo::engine({.open_waits = true})};
         o.salvage = salvage;
         return pool::open(path_, o);
     }

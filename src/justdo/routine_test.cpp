@@ -231,7 +231,8 @@ void expect_wide(const counter* c, std::uint64_t times) {
 class Routine : public ::testing::TestWithParam<mode> {
 protected:
     ~Routine() override { ::unlink(path_.c_str()); }
-    result<pool> try_open(std::vector<engine_ptr> engines = {justdo::engine()}) {
+    result<pool> try_open(std::vector<engine_ptr> engines = {
+                              justdo::engine({.open_waits = true})}) {
         open_options o;
         o.layout = "routine_test/1";
         o.create_bytes = 1_MiB;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <base/assert.hpp>
+#include <base/log.hpp>
 #include <base/of_thread.hpp>
-#include <justdo/resume.hpp>
 #include <justdo/threads.hpp>
 #include <open/registry.hpp>
 #include <pool/file_checks.hpp>
@@ -84,7 +84,7 @@ void threads::give_back(thread* mine) noexcept {
     idle_.push_back(mine); // has room: lease() has taken it from here, or made 'all_' grow
 }
 
-status threads::recover(engine_recovery& done) {
+status threads::recover(engine_recovery& done, bool to_the_end) {
     superblock* const super = superblock_of(*pool_->file);
     if (super == nullptr) return {};
     const hf::medium pm = pool_->file->medium();
@@ -96,8 +96,7 @@ status threads::recover(engine_recovery& done) {
     for (const auto& t : all_) {
         if (status s = t->take_up(); !s.ok()) return s;
         t->reset_locks();
-        if (t->open()) open.push_back(t.get());
-        idle_.push_back(t.get());
+        (t->open() ? open : idle_).push_back(t.get());
     }
     if (!open.empty()) let_others_ask();
     pm.fence();
@@ -105,7 +104,19 @@ status threads::recover(engine_recovery& done) {
     pm.fence();
     done.sections_pending = static_cast<std::uint32_t>(open.size());
     done[recovery_verb::resume] = done.sections_pending;
-    return open.empty() ? status() : resume_all(*pool_, open);
+    if (open.empty()) return {};
+    resuming_ = std::make_unique<resumption>(*pool_, std::move(open), [this](thread* ended) {
+        std::scoped_lock held{lock_};
+        idle_.push_back(ended); // has room: recover()
+    });
+    status s = resuming_->own_again();
+    return s.ok() && to_the_end ? resuming_->finish() : s;
+}
+
+void threads::end_own_work(bool stop) noexcept {
+    if (stop) resuming_.reset();
+    if (resuming_ == nullptr) return;
+    if (const status s = resuming_->finish(); !s.ok()) say(severity::error, s.what().c_str());
 }
 
 void threads::free_locks() noexcept {
@@ -183,6 +194,14 @@ result<thread*> lease_thread(pool::impl& in) {
     return lease_in(in);
 }
 status check_usable(const pool::impl& in) { return why_none(in); }
+
+void wait(pool& in) noexcept {
+    if (current_section != nullptr || (current != nullptr && current->open()))
+        fatal("hf::justdo::wait in a section: it would wait for that section's locks for ever");
+    pool::impl& pool = in.internals();
+    if (pool.file->is_parents()) registry::refuse_parents(nullptr, "hf::justdo::wait");
+    if (auto* const its = static_cast<threads*>(pool.state_of(engine_justdo))) its->wait();
+}
 
 thread& find_calling_thread(const void* in, const char* what) {
     if (current != nullptr) return *current;

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <justdo/inspect.hpp>
+#include <justdo/resume.hpp>
 #include <justdo/thread.hpp>
 #include <open/engine.hpp>
 #include <open/registry.hpp>
@@ -22,16 +23,23 @@ class threads final : public engine_state {
 public:
     explicit threads(pool::impl& in) : pool_(&in) {}
 
+    status go_on() override { return resuming_ ? resuming_->go_on() : status(); }
+    void end_own_work(bool stop) noexcept override;
     void settle_for_close() noexcept override {}
     bool in_section() noexcept override;
+    /// justdo::wait().
+    void wait() noexcept {
+        if (resuming_) resuming_->wait();
+    }
 
     /// A block for the calling thread. Errors: pool_full, limit_reached.
     result<thread*> lease();
     /// The thread has ended. One that ended in a section keeps its block: the next open resumes it.
     void give_back(thread* mine) noexcept;
 
-    /// The rest of the recovery: the blocks as the crash left them, and their sections to the end.
-    status recover(engine_recovery& done);
+    /// The rest of the recovery: the blocks as the crash left them, and their sections, with their
+    /// locks, to where go_on() lets them go on; or to the end.
+    status recover(engine_recovery& done, bool to_the_end);
     /// Makes the locks free that it took. Requires: it has failed.
     void free_locks() noexcept;
 
@@ -42,6 +50,7 @@ private:
     std::mutex lock_;
     std::vector<std::unique_ptr<thread>> all_;
     std::vector<thread*> idle_; // of 'all_'
+    std::unique_ptr<resumption> resuming_;
 };
 
 /// The calling thread's own one in the process's only pool; 0: nobody has looked yet.

@@ -92,7 +92,7 @@ protected:
         open_options o;
         o.layout = "waiting_test/1";
         o.create_bytes = 1_MiB;
-        o.engines = {justdo::engine()};
+        o.engines = {justdo::engine({.open_waits = true})};
         return pool::open(path_, o);
     }
     /// Runs the section on a thread that dies at its first point.

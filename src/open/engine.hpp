@@ -29,6 +29,12 @@ public:
     /// Makes all work that has returned, on any thread, durable on return; in mode power behind the
     /// next promise.
     virtual void settle() noexcept {}
+    /// open is about to return: what recovery has begun may go on beside the program's work.
+    /// Errors: what has stopped it.
+    virtual status go_on() { return {}; }
+    /// Ends that: it is complete, or stops where it is, as a crash would stop it. What cannot be
+    /// completed shows in in_section(). Nobody else works in the pool.
+    virtual void end_own_work(bool /*stop*/) noexcept {}
     /// The pool is being closed cleanly; its file is whole.
     virtual void settle_for_close() noexcept = 0;
     /// Gives the heap back what it keeps and does not need (pool::trim).

@@ -176,6 +176,7 @@ result<pool> pool::impl::open(std::unique_ptr<pool_file> file, const open_option
         s = opened->check_and_recover(order, [&] { opened->check_ms = ms_since(checking); });
     if (s.ok()) s = opened->attach_engines();
     if (s.ok() && !opened->file->migrating()) s = finish_migration(*opened); // of an earlier open
+    if (s.ok()) s = opened->go_on();
     if (!s.ok()) {
         opened->states.clear();
         registry::remove(opened.get());
@@ -204,10 +205,10 @@ result<pool> pool::impl::open(std::unique_ptr<pool_file> file, const open_option
 
 void pool::impl::say_opened() const noexcept try {
     say(severity::note,
-        fmt::format("{}: opened in {:.1f} ms: {} sections were pending, {} completed, {} rolled "
-                    "back, {} discarded",
+        fmt::format("{}: opened in {:.1f} ms: {} sections were pending, {} completed, {} resumed, "
+                    "{} rolled back, {} discarded",
                     file->path(), report.open_ms, report.sections_pending,
-                    report.re_executed + report.replayed + report.resumed, report.rolled_back,
+                    report.re_executed + report.replayed, report.resumed, report.rolled_back,
                     report.discarded)
             .c_str());
 } catch (const std::bad_alloc&) { // a line less in the log, and the pool is open
@@ -282,7 +283,20 @@ status pool::impl::attach_engines() try {
     return out_of_memory(file->path());
 }
 
+status pool::impl::go_on() {
+    for (auto& state : states)
+        if (state != nullptr)
+            if (status s = state->go_on(); !s.ok()) return s;
+    return {};
+}
+
+void pool::impl::end_own_work(bool stop) noexcept {
+    for (auto& state : states)
+        if (state != nullptr) state->end_own_work(stop);
+}
+
 void pool::impl::abandon(pool opened) {
+    opened.impl_->end_own_work(true);
     registry::remove(opened.impl_.get());
     opened.impl_->states.clear();
     pool_file::abandon(std::move(opened.impl_->file));
@@ -324,6 +338,7 @@ pool::~pool() {
         *let_go = std::move(impl_);
         return;
     }
+    impl_->end_own_work(false); // sections look their pool up
     registry::remove(impl_.get());
     impl_->close();
 }

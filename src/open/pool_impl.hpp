@@ -59,6 +59,14 @@ public:
     /// hf::settle().
     void settle() noexcept;
     void settle_for_close() noexcept;
+    /// Whether open itself reads what sections guard with locks, or gives up what it cannot
+    /// recover: then no section goes on beside new work.
+    bool needs_sections_ended() const noexcept {
+        return salvage || file->migrates() || file->migrating() || has_to_rebuild();
+    }
+    /// engine_state::go_on() and end_own_work() of all.
+    status go_on();
+    void end_own_work(bool stop) noexcept;
     status can_rebuild() const;
     /// Whether one of its engines has yet to rebuild what the last open has left.
     bool has_to_rebuild() const noexcept;

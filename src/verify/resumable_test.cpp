@@ -31,7 +31,7 @@ class Resumable : public Pools {
 protected:
     void SetUp() override {
         Pools::SetUp();
-        options.engines = {justdo::engine()};
+        options.engines = {justdo::engine({.open_waits = true})};
     }
     /// The file as a process leaves it that dies in 'section', at its n-th point.
     bytes cut_short(std::uint32_t points, void (*section)(root&)) {

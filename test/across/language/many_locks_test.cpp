@@ -70,6 +70,7 @@ protected:
         EXPECT_EQ(in_child([&] {
                       hf::pool p = open(first, 1 << 20);
                       EXPECT_EQ(p.recovered().resumed, 1U);
+                      hf::justdo::wait(p);
                       look(*p.root<hall>());
                   }),
                   0);

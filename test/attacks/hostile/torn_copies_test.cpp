@@ -143,8 +143,12 @@ open_options options_for(const char* mode_name) {
     o.max_bytes = 8_MiB;
     o.max_threads = 8;
     o.mode = mode_name == std::string("pmem") ? mode::pmem : mode::process;
-    o.engines = {clobber::engine({.recovery_ms_max = 20}), undo::engine(), redo::engine(),
-                 justdo::engine({.recovery_ms_max = 20}),  mod::engine(),  simpo::engine()};
+    o.engines = {clobber::engine({.recovery_ms_max = 20}),
+                 undo::engine(),
+                 redo::engine(),
+                 justdo::engine({.recovery_ms_max = 20, .open_waits = true}),
+                 mod::engine(),
+                 simpo::engine()};
     o.expert.seal = false;
     return o;
 }

@@ -149,7 +149,8 @@ open_options options_for(const base_pool& base) {
     open_options o = base.options;
     for (engine_ptr& e : o.engines) {
         if (e->bit() == engine_clobber) e = clobber::engine({.recovery_ms_max = 20});
-        if (e->bit() == engine_justdo) e = justdo::engine({.recovery_ms_max = 20});
+        if (e->bit() == engine_justdo)
+            e = justdo::engine({.recovery_ms_max = 20, .open_waits = true});
     }
     return o;
 }

@@ -134,6 +134,7 @@ int session::live() {
         pool = hf::pool::open(path_, options());
         if (!pool) return log_->fail("%s", pool.error().what().c_str()), 1;
     }
+    hf::justdo::wait(*pool); // what follows takes no locks
     log_->phase = opened;
     plan_.what->prepare(*pool, *log_);
     if (log_->failures != 0) return 1;
@@ -158,6 +159,7 @@ int session::check(bool close_cleanly) {
         if (!never_was) log_->fail("%s", pool.error().what().c_str());
         return never_was ? 0 : 1;
     }
+    hf::justdo::wait(*pool);
     const hf::recovery_report& report = pool->recovered();
     log_->pending += report.sections_pending;
     log_->re_executed += report.re_executed;

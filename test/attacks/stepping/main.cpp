@@ -82,9 +82,12 @@ hf::pool opened(hf::create creation) {
                          .max_threads = 2,
                          .expert = {.seal = false}};
     auto pool = hf::pool::open(chosen.file, how);
-    if (pool) return std::move(*pool);
-    fmt::print("{}\n", pool.error().what());
-    std::exit(1);
+    if (!pool) {
+        fmt::print("{}\n", pool.error().what());
+        std::exit(1);
+    }
+    hf::justdo::wait(*pool);
+    return std::move(*pool);
 }
 
 /// The part of a pool that an application can see, wherever its blocks lie: a section that had
