@@ -7,18 +7,15 @@ namespace hf {
 void word_protocol::begin(const hf_txfunc& function, const void* /*args*/) {
     in_.check_place(function);
     in_.begin(*this, function);
+    in_.leave_no_mark();
     log_.start(*in_.pool().file, in_.marks().lane(), engine().bit, function.id);
     ++serial_;
 }
 
 /// A thread's first section that resumes voids this offer, and no other is made behind it.
 void word_protocol::offer_again() noexcept {
-    next_section& next = next_section_here;
-    next.is_short = false;
-    next.by = this;
-    next.engine = engine().bit;
     const bool asked_first = resumes_here.load(std::memory_order_relaxed) != nullptr;
-    next.instance = begins_again_ && !asked_first ? instance_ : next_section::none;
+    next_section_here = {begins_again_ && !asked_first ? offer_ : next_section::none, this};
 }
 
 void word_protocol::commit_blocks() noexcept {
@@ -129,7 +126,8 @@ void word_protocol::end() {
     const bool in_recovery = in_.watched();
     if (in_recovery) log_.show();
     log_.end();
-    in_.end_unlogged();
+    if (in_.blocks().touched()) in_.release_blocks();
+    in_.end();
     if (!in_recovery) offer_again(); // its section object stays
 }
 

@@ -135,7 +135,7 @@ TEST_F(Words, BeginAgainWhereAnEngineThatResumesIsGiven) {
     auto p = pool::open(path, o);
     ASSERT_TRUE(p) << p.error().what();
     add_one(p->root<root_object>());
-    EXPECT_NE(next_section_here.instance, next_section::none);
+    EXPECT_NE(next_section_here.offered, next_section::none);
 }
 
 /// A library may bring such functions when the pool is open.
