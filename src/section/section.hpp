@@ -121,6 +121,21 @@ public:
         return base_ + b.offset;
     }
     bool fresh(std::uint64_t offset) const noexcept { return blocks_.taken().covers(offset); }
+    /// The section stores to this memory of its own: entries in line and calls leave more stores
+    /// there alone, until blocks change hands.
+    void know_fresh(block own) noexcept {
+        if (watched()) return; // each store is of interest
+        hf_words.fresh[1] = hf_words.fresh[0];
+        hf_words.fresh[0] = {reinterpret_cast<char*>(base_ + own.offset), own.bytes};
+    }
+    /// Whether it does so for that address.
+    static bool is_known_fresh(const void* address) noexcept {
+        const auto at = reinterpret_cast<std::uintptr_t>(address);
+        const auto in = [at](const auto& known) {
+            return at - reinterpret_cast<std::uintptr_t>(known.first) < known.bytes;
+        };
+        return in(hf_words.fresh[0]) || in(hf_words.fresh[1]);
+    }
     /// Offset of a store's target; 'outside' when it is volatile memory.
     std::uint64_t checked_offset(const void* address, std::uint64_t bytes) const;
     static constexpr std::uint64_t outside = ~std::uint64_t{0};

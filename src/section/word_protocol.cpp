@@ -64,7 +64,8 @@ void word_protocol::log(const void* address, std::uint64_t bytes) {
     HF_ASSERT_SLOW(in_.running());
     const std::uint64_t offset = in_.checked_offset(address, bytes);
     if (offset == section::outside || bytes == 0) return;
-    if (!in_.fresh(offset)) log_old_bytes(offset, address, bytes);
+    if (in_.fresh(offset)) in_.know_fresh(in_.blocks().taken().around(offset));
+    else log_old_bytes(offset, address, bytes);
     in_.will_store(address, bytes);
 }
 
@@ -107,7 +108,9 @@ void* word_protocol::alloc(std::uint64_t bytes) {
     const block b = in_.reserve(bytes);
     if (runs_again_) [[unlikely]]
         log_block(record_kind::alloc, b); // upholds (2)
-    return b.offset == 0 ? nullptr : in_.take(b);
+    if (b.offset == 0) return nullptr;
+    in_.know_fresh(b);
+    return in_.take(b);
 }
 
 void word_protocol::free(block b) {
