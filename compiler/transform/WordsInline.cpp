@@ -14,6 +14,9 @@
 //    section can be rolled back, too: a note of that is a call.
 // 5. Of up to three words each gets an entry, counted together: no more bytes
 //    than the one that the call would make.
+// 6. What finds no room needs no call if it goes to memory that the section took
+//    and has just stored to. An entry does no harm there: where there is room,
+//    nobody asks.
 #include "transform/WordsInline.h"
 #include "analysis/LogsAhead.h"
 
@@ -50,7 +53,8 @@ public:
     BasicBlock *Slow = Head->splitBasicBlock(Call.getIterator(), "by_call");
     BasicBlock *Done =
         Slow->splitBasicBlock(std::next(Call.getIterator()), "logged");
-    BasicBlock *Write = IsNote ? Done : create("log_word", Slow);
+    BasicBlock *Own = create("is_known_fresh", Slow);
+    BasicBlock *Write = IsNote ? Done : create("log_word", Own);
     BasicBlock *Check = IsNote ? Done : create("is_in_pool", Write);
 
     IRBuilder<> Builder(Head->getTerminator());
@@ -60,9 +64,17 @@ public:
     const auto Pieces = piecesOf(Call);
     const uint64_t More = IsNote ? 0 : Pieces.size() - 1; // entries (4)
     Value *Last = advanced(Builder, Next, More * HF_WORD_ENTRY_BYTES);
-    Builder.CreateCondBr(Builder.CreateICmpULT(Last, Limit), Check, Slow,
+    Builder.CreateCondBr(Builder.CreateICmpULT(Last, Limit), Check, Own,
                          likely());
     Head->getTerminator()->eraseFromParent(); // what split the block
+
+    Builder.SetInsertPoint(Own); // (6)
+    Value *Within = Builder.CreateSub(
+        Builder.CreatePtrToInt(Call.getArgOperand(0), Word),
+        load(Builder, offsetof(hf_word_log, fresh[0].first), Word));
+    Value *OwnBytes =
+        load(Builder, offsetof(hf_word_log, fresh[0].bytes), Word);
+    Builder.CreateCondBr(Builder.CreateICmpULT(Within, OwnBytes), Done, Slow);
     if (IsNote)
       return;
 
@@ -75,7 +87,7 @@ public:
     Value *End = load(Builder, offsetof(hf_word_log, words_end), Word);
     if (More != 0) // no offset is added to: that of volatile memory might wrap
       End = Builder.CreateSub(End, Builder.getInt64(More * WordBytes));
-    Builder.CreateCondBr(Builder.CreateICmpULT(Offset, End), Write, Slow,
+    Builder.CreateCondBr(Builder.CreateICmpULT(Offset, End), Write, Own,
                          likely());
 
     Builder.SetInsertPoint(Write);
@@ -120,8 +132,7 @@ private:
   }
 
   Value *place(IRBuilder<> &Builder, uint64_t Offset) {
-    static_assert(sizeof(hf_word_log) == 5 * WordBytes);
-    auto *T = StructType::get(Pointer, Pointer, Pointer, Pointer, Word);
+    auto *T = ArrayType::get(Word, sizeof(hf_word_log) / WordBytes);
     Constant *Words = M.getOrInsertGlobal("hf_words", T, [&] {
       return new GlobalVariable(
           M, T, /*isConstant=*/false, GlobalValue::ExternalLinkage, nullptr,

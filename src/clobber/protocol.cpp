@@ -58,13 +58,14 @@ inline bool clobber_protocol<Medium>::begin_again(const hf_txfunc& function,
                                                   const void* args) noexcept
     requires(Medium::keeps_order())
 {
-    auto* const self = static_cast<clobber_protocol*>(word_protocol::offered(row));
-    if (self == nullptr || !self->in_.prepared().staged().empty() ||
-        function.args_bytes > args_bytes_max || !lead_into(self->in_.pool(), function, args))
+    if (!word_protocol::is_offered(row)) return false;
+    auto& self = static_cast<clobber_protocol&>(word_protocol::offered());
+    if (!self.in_.prepared().staged().empty() || function.args_bytes > args_bytes_max ||
+        !lead_into(self.in_.pool(), function, args))
         return false;
-    static_cast<word_protocol*>(self)->begin_again(function);
-    self->in_.forget_stored();
-    self->start_log(function, args);
+    static_cast<word_protocol&>(self).begin_again(function);
+    self.in_.forget_stored();
+    self.start_log(function, args);
     return true;
 }
 

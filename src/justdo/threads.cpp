@@ -44,7 +44,7 @@ static void let_others_ask() noexcept {
         if (current == nullptr || !current->open() || current->function() == nullptr) return {};
         return {&engine_rows::justdo, current->function()->name};
     };
-    next_section_here.instance = next_section::none;
+    next_section_here.offered = next_section::none;
 }
 
 result<thread*> threads::lease() {

@@ -46,6 +46,7 @@ public:
     void start_again(std::uint64_t function) noexcept {
         HF_ASSERT_SLOW(header_ != nullptr && is_empty());
         HF_ASSERT_SLOW(hf_words.logged == &header_->logged && hf_words.limit == limit_);
+        HF_ASSERT_SLOW(hf_words.fresh[0].bytes == 0 && hf_words.fresh[1].bytes == 0);
         hf_words.next = first_;
         std::atomic_ref(header_->logged_function).store(function, std::memory_order_relaxed);
     }
@@ -168,7 +169,8 @@ private:
     /// The thread's last section may have been in another pool: all of it is this one's again.
     void give_room() noexcept {
         room_ = first_;
-        hf_words = {first_, limit_, &header_->logged, reinterpret_cast<char*>(base_), words_end_};
+        hf_words = {first_,     limit_, &header_->logged, reinterpret_cast<char*>(base_),
+                    words_end_, {}};
     }
     /// All entries of this room, and so those that the section has made in line.
     void count_entries() const noexcept {

@@ -8,6 +8,7 @@
 #include <base/assert.hpp>
 
 #include <algorithm>
+#include <bit>
 #include <cstdint>
 #include <iterator>
 #include <map>
@@ -94,6 +95,15 @@ public:
             if (offset - b->offset < b->bytes) return true;
         return false;
     }
+    /// Bytes of blocks of the set around that one: all of its block, or of many blocks those nearby.
+    /// Requires: covers(offset).
+    block around(std::uint64_t offset) const noexcept {
+        if (indexed()) [[unlikely]]
+            return around_by_tables(offset);
+        const block* b = few_;
+        while (offset - b->offset >= b->bytes) ++b;
+        return *b;
+    }
     /// Takes out the block that starts there; bytes 0: none does.
     block remove(std::uint64_t offset) {
         const std::size_t i = place_of(offset);
@@ -120,7 +130,7 @@ public:
     const block* end() const noexcept { return all_ + count_; }
 
 private:
-    static constexpr std::size_t few = 8;
+    static constexpr std::size_t few = 32;
     static constexpr std::uint64_t region_bytes = 64 * granule_bytes; // a bit each in a word
     static constexpr std::uint64_t small_bytes = 4096;                // larger ones are in large_
     static constexpr std::uint64_t regions_max = small_bytes / region_bytes + 1; // of a small one
@@ -185,6 +195,18 @@ private:
         if (mask != nullptr && (*mask >> offset / granule_bytes % 64 & 1) != 0) return true;
         const auto next = large_.upper_bound(offset);
         return next != large_.begin() && offset - std::prev(next)->first < std::prev(next)->second;
+    }
+    __attribute__((noinline)) block around_by_tables(std::uint64_t offset) const noexcept {
+        const auto next = large_.upper_bound(offset);
+        if (next != large_.begin() && offset - std::prev(next)->first < std::prev(next)->second)
+            return {std::prev(next)->first, std::prev(next)->second};
+        const std::uint64_t region = offset - offset % region_bytes;
+        const std::uint64_t mask = *granules_.find(offset / region_bytes);
+        const auto at = static_cast<int>(offset / granule_bytes % 64);
+        const int below = std::countl_one(mask << (63 - at)); // this one among them
+        const int above = std::countr_one(mask >> at);
+        return {region + static_cast<std::uint64_t>(at + 1 - below) * granule_bytes,
+                static_cast<std::uint64_t>(below + above - 1) * granule_bytes};
     }
     /// In all_; count_: nowhere.
     std::size_t place_of(std::uint64_t offset) {

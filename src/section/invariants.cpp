@@ -23,7 +23,7 @@ bool section::idle() const noexcept {
 bool section::running() const noexcept {
     if (function_ == nullptr || protocol_ == nullptr) return false;
     if (!watched() && epoch_ != marks_.state().epoch) return false; // commit_marks.hpp (6)
-    return valid() && std::atomic_ref(marks_.header().committed).load() < epoch_;
+    return valid() && std::atomic_ref(marks_.header().committed).load() <= epoch_;
 }
 
 void section::check_left() const noexcept {

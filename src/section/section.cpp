@@ -59,7 +59,7 @@ void section::start(protocol& by, const hf_txfunc& function) {
     if (closely) [[unlikely]]
         prepared_.check(*pool_->file);
     next_section_here = {};
-    copies_.clear();
+    copies_.forget();
     left_.start(closely);
     function_ = &function;
     protocol_ = &by;
@@ -149,7 +149,7 @@ void section::end_unlogged() {
     if (marks_.due())
         blocks_.leave_unadopted(marks_.freed()); // its section may name these as staged
     if (blocks_.touched()) release_blocks();
-    epoch_ = --marks_.state().epoch;
+    leave_no_mark();
     end();
 }
 

@@ -46,11 +46,17 @@ extern constinit thread_local section* current_section __attribute__((tls_model(
 /// same protocol and in the same pool, as long as that is the only one of the process. Whatever
 /// begins otherwise withdraws it (section::start).
 struct next_section {
-    static constexpr std::uint64_t none = ~std::uint64_t{0};
-    std::uint64_t instance = none; // of the pool
+    static constexpr std::uint64_t none = 0;
+    /// What is offered: sections of that engine in the pool of that instance.
+    static constexpr std::uint64_t offer(std::uint64_t instance, std::uint32_t engine) noexcept {
+        return instance << 16 | std::uint64_t{engine} << 1;
+    }
+    /// Added while a section is open that began like that, and may end like that.
+    static constexpr std::uint64_t taken = 1;
+    bool is_taken() const noexcept { return (offered & taken) != 0; }
+
+    std::uint64_t offered = none;
     protocol* by = nullptr;
-    std::uint32_t engine = 0; // its bit
-    bool is_short = false;    // the open section began like that, and nobody has doomed it
 };
 extern constinit thread_local next_section next_section_here
     __attribute__((tls_model("initial-exec")));
@@ -75,21 +81,21 @@ public:
     /// be done.
     void begin_again(const hf_txfunc& function) noexcept {
         HF_ASSERT_SLOW(keeps_order() && turns_ == nullptr && idle());
-        copies_.clear();
+        copies_.forget();
         function_ = &function;
         current_section = this;
-        epoch_ = ++marks_.state().epoch;
     }
-    /// It is over, has left no mark, and has had to do with no block.
+    /// It is over, and has had to do with no block.
     void end_again() noexcept {
         HF_ASSERT_SLOW(!blocks_.touched());
-        epoch_ = --marks_.state().epoch;
         current_section = nullptr;
     }
+    /// The lane's next section has its epoch, too, which is written nowhere.
+    void leave_no_mark() noexcept { epoch_ = --marks_.state().epoch; }
     /// It is over.
     void end();
-    /// Ends a section whose epoch was never written: where order is kept, or if it has changed
-    /// nothing but memory that it gives back.
+    /// Ends a section that leaves no mark: where order is kept, or if it has changed nothing but
+    /// memory that it gives back. Its epoch is written nowhere.
     void end_unlogged();
     /// The blocks that it no longer needs are free. Requires: they have changed hands, and the
     /// section leaves no mark.
@@ -115,6 +121,21 @@ public:
         return base_ + b.offset;
     }
     bool fresh(std::uint64_t offset) const noexcept { return blocks_.taken().covers(offset); }
+    /// The section stores to this memory of its own: entries in line and calls leave more stores
+    /// there alone, until blocks change hands.
+    void know_fresh(block own) noexcept {
+        if (watched()) return; // each store is of interest
+        hf_words.fresh[1] = hf_words.fresh[0];
+        hf_words.fresh[0] = {reinterpret_cast<char*>(base_ + own.offset), own.bytes};
+    }
+    /// Whether it does so for that address.
+    static bool is_known_fresh(const void* address) noexcept {
+        const auto at = reinterpret_cast<std::uintptr_t>(address);
+        const auto in = [at](const auto& known) {
+            return at - reinterpret_cast<std::uintptr_t>(known.first) < known.bytes;
+        };
+        return in(hf_words.fresh[0]) || in(hf_words.fresh[1]);
+    }
     /// Offset of a store's target; 'outside' when it is volatile memory.
     std::uint64_t checked_offset(const void* address, std::uint64_t bytes) const;
     static constexpr std::uint64_t outside = ~std::uint64_t{0};

@@ -12,6 +12,8 @@
 #include <base/assert.hpp>
 #include <section/block_set.hpp>
 
+#include <holdfast/abi/holdfast_abi.h>
+
 #include <algorithm>
 #include <span>
 #include <vector>
@@ -109,6 +111,7 @@ public:
 
     /// The section's blocks have changed hands: calls 'release' with each that it no longer needs.
     template <class Release> [[gnu::always_inline]] void release(Release&& release) {
+        forget_fresh();
         for (block b : freed_) release(b);
         freed_.clear();
         taken_.clear();
@@ -133,6 +136,7 @@ public:
     /// took.
     void take_back() {
         touched_ = did_more_ = true;
+        forget_fresh();
         freed_.clear();
         unused_.insert(unused_.end(), taken_.begin(), taken_.end());
         taken_.clear();
@@ -156,6 +160,9 @@ public:
     std::vector<block>& segments() noexcept { return segments_; }
 
 private:
+    /// What it took is not fresh any more. (What it freed again goes to nobody until then.)
+    static void forget_fresh() noexcept { hf_words.fresh[0].bytes = hf_words.fresh[1].bytes = 0; }
+
     bool touched_ = false;
     bool did_more_ = false;        // than take blocks and free those of others
     block_set taken_;              // allocated at commit

@@ -298,6 +298,7 @@ std::unique_ptr<section> make_section(pool::impl& pool, std::uint32_t lane, thre
 
 extern "C" void hf_log_ahead(const void* address, std::uint64_t bytes) noexcept {
     HF_ASSERT_SLOW(hf::current_section != nullptr);
+    if (hf::section::is_known_fresh(address)) return;
     hf::without_exceptions("hf_log_ahead",
                            [&] { hf::current_section->by().log_ahead(address, bytes); });
 }

@@ -261,12 +261,14 @@ template <template <class> class Protocol>
 }
 template <template <class> class Protocol>
 void log_store(const char* call, const void* address, std::uint64_t bytes) noexcept {
+    if (section::is_known_fresh(address)) return current_section->store_to_own(address, bytes);
     if (current_section->surely_outside(address)) return;
     without_exceptions(call,
                        [&] { with_protocol<Protocol>([&](auto& p) { p.log(address, bytes); }); });
 }
 template <template <class> class Protocol>
 void note_store(const char* call, const void* address, std::uint64_t bytes) noexcept {
+    if (section::is_known_fresh(address)) return current_section->store_to_own(address, bytes);
     without_exceptions(call,
                        [&] { with_protocol<Protocol>([&](auto& p) { p.note(address, bytes); }); });
 }

@@ -33,7 +33,7 @@ struct thread_attachments {
 /// What comes next on this thread looks anew.
 void forget_last() noexcept {
     last_attachment = nullptr;
-    next_section_here.instance = next_section::none;
+    next_section_here.offered = next_section::none;
 }
 thread_attachments& mine() { return of_thread<thread_attachments>::get(); }
 

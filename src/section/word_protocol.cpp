@@ -7,18 +7,15 @@ namespace hf {
 void word_protocol::begin(const hf_txfunc& function, const void* /*args*/) {
     in_.check_place(function);
     in_.begin(*this, function);
+    in_.leave_no_mark();
     log_.start(*in_.pool().file, in_.marks().lane(), engine().bit, function.id);
     ++serial_;
 }
 
 /// A thread's first section that resumes voids this offer, and no other is made behind it.
 void word_protocol::offer_again() noexcept {
-    next_section& next = next_section_here;
-    next.is_short = false;
-    next.by = this;
-    next.engine = engine().bit;
     const bool asked_first = resumes_here.load(std::memory_order_relaxed) != nullptr;
-    next.instance = begins_again_ && !asked_first ? instance_ : next_section::none;
+    next_section_here = {begins_again_ && !asked_first ? offer_ : next_section::none, this};
 }
 
 void word_protocol::commit_blocks() noexcept {
@@ -67,7 +64,8 @@ void word_protocol::log(const void* address, std::uint64_t bytes) {
     HF_ASSERT_SLOW(in_.running());
     const std::uint64_t offset = in_.checked_offset(address, bytes);
     if (offset == section::outside || bytes == 0) return;
-    if (!in_.fresh(offset)) log_old_bytes(offset, address, bytes);
+    if (in_.fresh(offset)) in_.know_fresh(in_.blocks().taken().around(offset));
+    else log_old_bytes(offset, address, bytes);
     in_.will_store(address, bytes);
 }
 
@@ -110,7 +108,9 @@ void* word_protocol::alloc(std::uint64_t bytes) {
     const block b = in_.reserve(bytes);
     if (runs_again_) [[unlikely]]
         log_block(record_kind::alloc, b); // upholds (2)
-    return b.offset == 0 ? nullptr : in_.take(b);
+    if (b.offset == 0) return nullptr;
+    in_.know_fresh(b);
+    return in_.take(b);
 }
 
 void word_protocol::free(block b) {
@@ -129,7 +129,8 @@ void word_protocol::end() {
     const bool in_recovery = in_.watched();
     if (in_recovery) log_.show();
     log_.end();
-    in_.end_unlogged();
+    if (in_.blocks().touched()) in_.release_blocks();
+    in_.end();
     if (!in_recovery) offer_again(); // its section object stays
 }
 

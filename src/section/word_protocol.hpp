@@ -24,7 +24,7 @@ public:
         : protocol(in, of), in_(in),
           begins_again_(!in.on_shared_lane() && !in.pool().file->relocated() &&
                         !in.pool().check_pointers),
-          runs_again_(runs_again(of)), instance_(in.pool().instance) {}
+          runs_again_(runs_again(of)), offer_(next_section::offer(in.pool().instance, of.bit)) {}
 
     void begin(const hf_txfunc& function, const void* args);
     void commit();
@@ -35,9 +35,12 @@ public:
     void* alloc(std::uint64_t bytes) override;
     void free(block b) override;
 
-    /// The protocol of the thread's next section, if that can begin like its last one, of that
-    /// engine; else null.
-    static word_protocol* offered(const engine_row& of) noexcept;
+    /// Whether the thread's next section can begin like its last one, of that engine.
+    static bool is_offered(const engine_row& of) noexcept;
+    /// Its protocol.
+    static word_protocol& offered() noexcept {
+        return static_cast<word_protocol&>(*next_section_here.by);
+    }
     /// The same as begin(). Requires: it is offered.
     void begin_again(const hf_txfunc& function) noexcept;
     static bool begin_again(const engine_row& of, const hf_txfunc& function) noexcept;
@@ -81,40 +84,35 @@ private:
 
     const bool begins_again_; // a lane of its own, and the pool at its place
     const bool runs_again_;   // its sections, after a failure
-    const std::uint64_t instance_;
+    const std::uint64_t offer_;
 };
 
-inline word_protocol* word_protocol::offered(const engine_row& of) noexcept {
-    const next_section& next = next_section_here;
-    if (next.instance != registry::only_instance() || next.engine != of.bit) return nullptr;
-    return static_cast<word_protocol*>(next.by);
+inline bool word_protocol::is_offered(const engine_row& of) noexcept {
+    return next_section_here.offered == next_section::offer(registry::only_instance(), of.bit);
 }
 
 inline void word_protocol::begin_again(const hf_txfunc& function) noexcept {
-    next_section_here.instance = next_section::none;
-    next_section_here.is_short = true;
+    next_section_here.offered += next_section::taken;
     in_.begin_again(function);
     log_.start_again(function.id);
     ++serial_;
 }
 
 inline bool word_protocol::begin_again(const engine_row& of, const hf_txfunc& function) noexcept {
-    word_protocol* const by = offered(of);
-    if (by != nullptr) by->begin_again(function);
-    return by != nullptr;
+    const bool again = is_offered(of);
+    if (again) offered().begin_again(function);
+    return again;
 }
 
 inline void word_protocol::end_again() noexcept {
     ++persist::thread_counters().sections;
     in_.end_again();
-    next_section_here.instance = instance_;
-    next_section_here.is_short = false;
+    next_section_here.offered -= next_section::taken;
 }
 
 [[gnu::always_inline]] inline bool word_protocol::commit_again() noexcept {
-    const next_section& next = next_section_here;
-    if (!next.is_short) return false;
-    auto& self = static_cast<word_protocol&>(*next.by);
+    if (!next_section_here.is_taken()) return false;
+    word_protocol& self = offered();
     HF_ASSERT_SLOW(current_section == &self.in_);
     if (self.in_.blocks().touched()) {
         self.commit_blocks();

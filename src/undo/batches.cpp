@@ -35,7 +35,8 @@ void in_batches::log(const void* address, std::uint64_t bytes) {
     HF_ASSERT_SLOW(in_.running());
     const std::uint64_t offset = in_.checked_offset(address, bytes);
     if (offset == section::outside || bytes == 0) return;
-    if (!in_.fresh(offset)) log_old_bytes(offset, address, bytes);
+    if (in_.fresh(offset)) in_.know_fresh(in_.blocks().taken().around(offset));
+    else log_old_bytes(offset, address, bytes);
     in_.store_to_own(address, bytes); // its lines are known by its log
 }
 
@@ -109,7 +110,9 @@ void in_batches::cover() {
 
 void* in_batches::alloc(std::uint64_t bytes) {
     const block b = in_.reserve(bytes);
-    return b.offset == 0 ? nullptr : in_.take(b);
+    if (b.offset == 0) return nullptr;
+    in_.know_fresh(b);
+    return in_.take(b);
 }
 
 void in_batches::log_blocks() {

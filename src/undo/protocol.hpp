@@ -40,7 +40,7 @@ public:
     void commit();
     void doom() override {
         doomed_ = true;
-        next_section_here.is_short = false;
+        next_section_here.offered = next_section::none;
     }
 
 private:

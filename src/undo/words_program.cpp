@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Engine undo where order is kept (log/word_log.hpp): halves of a word that two threads store to,
-// ranges and words that are stored to again and again, a log that goes on in segments, sections
-// that are taken back.
+// ranges and words that are stored to again and again, a log that goes on in segments, memory that
+// a section took, sections that are taken back.
 #include <check/pool_program.hpp>
 #include <check/take_over.hpp>
 
@@ -129,6 +129,17 @@ class many final : public words {
     }
 };
 
+/// Memory that a section took is its own until it ends: the next one logs what it stores there.
+class own_memory final : public words {
+    void run(hf::pool& p, unsigned, unsigned i) override {
+        words_root* const r = p.root<words_root>();
+        if (i == 0) return replace(r, 1);
+        section([&] {
+            for (std::uint64_t& word : r->slots[1]->words) store(&word, word + 1);
+        });
+    }
+};
+
 /// Sections that end as if they had never begun, between others.
 class taken_back final : public words {
     void run(hf::pool& p, unsigned, unsigned i) override {
@@ -155,6 +166,7 @@ class taken_back final : public words {
     hf::crash::add("words/halves", std::make_unique<halves>());
     hf::crash::add("words/again and again", std::make_unique<again_and_again>());
     hf::crash::add("words/many", std::make_unique<many>());
+    hf::crash::add("words/own memory", std::make_unique<own_memory>());
     hf::crash::add("words/taken back", std::make_unique<taken_back>());
     return true;
 }();

@@ -23,6 +23,7 @@
 #include <fstream>
 #include <functional>
 #include <optional>
+#include <random>
 #include <span>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -135,7 +136,61 @@ TEST_F(Words, BeginAgainWhereAnEngineThatResumesIsGiven) {
     auto p = pool::open(path, o);
     ASSERT_TRUE(p) << p.error().what();
     add_one(p->root<root_object>());
-    EXPECT_NE(next_section_here.instance, next_section::none);
+    EXPECT_NE(next_section_here.offered, next_section::none);
+}
+
+/// Memory that a section took is known as fresh until the section ends, in either way.
+TEST_F(Words, LeaveMemoryOfTheSectionsOwnAlone) {
+    auto p = open(path);
+    ASSERT_TRUE(p) << p.error().what();
+    auto* const r = p->root<root_object>();
+    std::uint64_t* taken[40]; // more than a section looks at one by one
+    for (bool aborted : {true, false}) {
+        add_one(r);
+        hf_undo_begin(&described, &r);
+        const std::uint64_t ended = lane_at(*p->internals().file, 0)->logged;
+        for (std::uint64_t*& block : taken) {
+            block = static_cast<std::uint64_t*>(hf_alloc(48));
+            EXPECT_TRUE(section::is_known_fresh(block));
+        }
+        for (std::uint64_t* block : taken) {
+            for (int i = 0; i < 6; ++i) store(block + i, std::uint64_t{1});
+            EXPECT_TRUE(section::is_known_fresh(block + 5));
+        }
+        EXPECT_EQ(lane_at(*p->internals().file, 0)->logged, ended) << "nothing was logged";
+        store(&r->block, static_cast<void*>(taken[7]));
+        if (aborted) hf_abort_section();
+        hf_undo_commit();
+        for (std::uint64_t* block : taken) EXPECT_FALSE(section::is_known_fresh(block));
+    }
+    hf_undo_begin(&described, &r);
+    for (std::uint64_t* block : taken) store(block, std::uint64_t{2});
+    hf_abort_section();
+    hf_undo_commit();
+    for (std::uint64_t* block : taken) EXPECT_EQ(*block, 1U);
+}
+
+/// What is near a byte of the set is of the set, and all of its block where the blocks are few.
+TEST(BlockSet, FindsTheBytesAroundOne) {
+    std::mt19937_64 random(1);
+    block_set set;
+    std::vector<block> blocks;
+    for (std::uint64_t at = 4096; blocks.size() < 400; at += granule_bytes * (random() % 3)) {
+        const std::uint64_t granules = random() % 16 == 0 ? 300 : 1 + random() % 70;
+        const block b{at, granules * granule_bytes};
+        set.make_room();
+        set.add(b);
+        blocks.push_back(b);
+        at += b.bytes;
+        for (const block& each : {b, blocks[random() % blocks.size()]}) {
+            const std::uint64_t offset = each.offset + random() % each.bytes;
+            const block around = set.around(offset);
+            EXPECT_LT(offset - around.offset, around.bytes);
+            if (blocks.size() <= 32) EXPECT_EQ(around.offset, each.offset);
+            for (std::uint64_t in = 0; in < around.bytes; in += granule_bytes)
+                ASSERT_TRUE(set.covers(around.offset + in)) << offset;
+        }
+    }
 }
 
 /// A library may bring such functions when the pool is open.
