@@ -7,6 +7,7 @@
 //   locked  the same with the counter's lock
 //   shared  sections with the lock, and readers that share it
 //   blocks  blocks that one thread frees and the other gets, without a lock
+//   handed  all blocks of the pool, one thread after the other
 //
 // The threads take turns by relaxed atomics, which order nothing for the sanitizer.
 #include <holdfast/alloc.hpp>
@@ -27,11 +28,13 @@
 
 namespace {
 
+struct big;
 struct counter {
     hf::mutex lock;
     long value;
     char text[64];
     long* block;
+    big* all;
 };
 struct counters {
     counter ours, of[2];
@@ -47,6 +50,27 @@ HF_TXFUNC void replace(counter* c) noexcept {
     long* const block = hf::make<long>(c->value);
     if (block != nullptr) *block += 1;
     c->block = block;
+}
+
+struct big {
+    big* next;
+};
+
+/// Takes what the pool has left, and returns how many blocks that is.
+HF_TXFUNC long take_all(counter* c) noexcept {
+    long count = 0;
+    for (; auto* const block = static_cast<big*>(hf_alloc(64 << 10)); ++count) {
+        block->next = c->all;
+        c->all = block;
+    }
+    return count;
+}
+
+HF_TXFUNC void drop_all(counter* c) noexcept {
+    while (big* const block = c->all) {
+        c->all = block->next;
+        hf_free(block);
+    }
 }
 
 std::atomic<int> turn{0};
@@ -85,6 +109,17 @@ void replace_often(counters* all, int me) {
     for (int i = 0; i < 500; ++i) replace(&all->of[me]);
 }
 
+/// Each gets all blocks that the other has freed.
+void hand_over(counters* all, int me) {
+    for (int round = 0; round < 4; ++round) {
+        wait_for(2 * round + me);
+        if (take_all(&all->of[me]) < 16) std::abort();
+        drop_all(&all->of[me]);
+        add(&all->of[me], 1); // what the last section has freed may wait for this one
+        pass_to(2 * round + me + 1);
+    }
+}
+
 } // namespace
 
 int main(int, char** arguments) {
@@ -101,6 +136,7 @@ int main(int, char** arguments) {
     auto* const all = pool->root<counters>();
     auto work = [&](int me) {
         if (what == "shared") share(all, me);
+        else if (what == "handed") hand_over(all, me);
         else if (what == "blocks") replace_often(all, me);
         else meet(all, me, what == "locked");
     };

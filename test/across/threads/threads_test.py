@@ -16,7 +16,7 @@ def main():
     failures = []
     with tempfile.TemporaryDirectory(dir="/dev/shm", prefix="hf_threads.") as folder:
         for mode in ("process", "pmem", "power"):
-            for what in ("race", "locked", "shared", "blocks"):
+            for what in ("race", "locked", "shared", "blocks", "handed"):
                 ran = subprocess.run([program, mode, f"{folder}/{mode}.{what}.hf", what], capture_output=True, text=True,
                                      timeout=60, env={**os.environ, "TSAN_OPTIONS": f"exitcode={FOUND}"})
                 said = f"{mode}, {what}: exit status {ran.returncode}\n{ran.stdout}{ran.stderr}"
