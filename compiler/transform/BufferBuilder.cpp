@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "transform/BufferBuilder.h"
+#include "transform/InsertCalls.h"
 
 #include "holdfast/abi/holdfast_abi.h"
 
@@ -74,29 +75,19 @@ Value *BufferBuilder::readString(Value *Address) {
   return call("read_string", getPtrTy(), {Address});
 }
 
-/// ThreadSanitizer sees what the machine accesses, which is the thread's own
-/// buffer. It learns here of the bytes that the program accesses.
-void BufferBuilder::announce(StringRef Access, Value *Address, Value *Bytes) {
-  if (F.hasFnAttribute(Attribute::SanitizeThread))
-    CreateCall(M.getOrInsertFunction(("__tsan_" + Access + "_range").str(),
-                                     getVoidTy(), getPtrTy(), getInt64Ty()),
-               {Address, Bytes})
-        ->setDoesNotThrow();
-}
-
 void BufferBuilder::put(Value *To, Value *From, Value *Bytes) {
-  announce("write", To, Bytes);
+  announceAccess(*this, "write", To, Bytes);
   call("put", getVoidTy(), {To, From, Bytes});
 }
 
 void BufferBuilder::copy(Value *To, Value *From, Value *Bytes) {
-  announce("read", From, Bytes);
-  announce("write", To, Bytes);
+  announceAccess(*this, "read", From, Bytes);
+  announceAccess(*this, "write", To, Bytes);
   call("copy", getVoidTy(), {To, From, Bytes});
 }
 
 void BufferBuilder::fill(Value *To, Value *Byte, Value *Bytes) {
-  announce("write", To, Bytes);
+  announceAccess(*this, "write", To, Bytes);
   call("fill", getVoidTy(), {To, CreateZExtOrTrunc(Byte, getInt32Ty()), Bytes});
 }
 
@@ -121,7 +112,7 @@ void BufferBuilder::store(Value *V, Value *Address, Align Known) {
   uint64_t Bytes = Layout.getTypeStoreSize(T).getFixedValue();
   if (isPowerOf2_64(Bytes) && Bytes <= WriteBytesMax &&
       Known.value() >= Bytes) {
-    announce("write", Address, word(Bytes));
+    announceAccess(*this, "write", Address, word(Bytes));
     Value *Place = call("write", getPtrTy(), {Address, word(Bytes)});
     CreateAlignedStore(V, Place, std::min(Known, Align(WriteBytesMax)));
     return;

@@ -52,8 +52,6 @@ private:
   llvm::Function &F;
   llvm::Module &M;
 
-  void announce(llvm::StringRef Access, llvm::Value *Address,
-                llvm::Value *Bytes);
   llvm::CallInst *call(llvm::StringRef Step, llvm::Type *Result,
                        llvm::ArrayRef<llvm::Value *> Arguments);
   llvm::Function *counter();
