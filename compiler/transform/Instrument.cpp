@@ -75,7 +75,10 @@ static void logWrites(const Sections &All, const FreshFunctions &Fresh,
     auto &Library = FAM.getResult<TargetLibraryAnalysis>(*F->Instance);
     Decisions.push_back(
         decideWrites(*F->Instance, F->As, All.Options, Fresh, Library));
-    remarkOnWrites(*F->Instance, Decisions.back(), Engine);
+    // A section and its version for other sections have the same writes.
+    if (F->As == Role::Entry || !isShared(*F->Original) ||
+        !isTxfunc(*F->Original) || !Engine.callsElsewhere())
+      remarkOnWrites(*F->Instance, Decisions.back(), Engine);
     Ahead.emplace_back();
     if (All.Options.Batch)
       Ahead.back() = planLogsAhead(*F->Instance, Decisions.back(), Library);

@@ -23,6 +23,7 @@
 #include "llvm/IR/GlobalAlias.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/Module.h"
+#include "llvm/Transforms/Utils/ModuleUtils.h"
 
 using namespace llvm;
 
@@ -100,10 +101,24 @@ void callElsewhere(const Sections &All, const EngineInfo &Built,
     }
 }
 
+/// Where the other file is optimised by the link, and this one is not, the link
+/// keeps what this one names, and only then makes the other's symbols.
+static void name(Module &M, ArrayRef<CallElsewhere> Calls) {
+  SmallVector<Constant *, 8> Functions;
+  for (const CallElsewhere &C : Calls)
+    Functions.push_back(C.Original);
+  auto *T =
+      ArrayType::get(PointerType::getUnqual(M.getContext()), Functions.size());
+  appendToUsed(M, new GlobalVariable(M, T, true, GlobalValue::InternalLinkage,
+                                     ConstantArray::get(T, Functions),
+                                     "hf_functions_elsewhere"));
+}
+
 void emitCallsElsewhere(Module &M, ArrayRef<CallElsewhere> Calls,
                         const EngineInfo &Built) {
   if (Calls.empty())
     return;
+  name(M, Calls);
   SmallVector<Constant *, 8> Rows;
   for (const CallElsewhere &C : Calls)
     Rows.push_back(ConstantStruct::getAnon( // struct hf_section_call
