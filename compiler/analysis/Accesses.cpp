@@ -107,8 +107,9 @@ private:
   /// Aggregates go in and out through memory, and the optimiser elides copies:
   /// the call itself then reads or writes PM, whatever the callee promises.
   void visitPassedInMemory(CallBase &Call) {
-    bool IsVisible = is_contained({CallKind::Body, CallKind::Indirect},
-                                  classifyCall(Call).Kind);
+    bool IsVisible =
+        is_contained({CallKind::Body, CallKind::Elsewhere, CallKind::Indirect},
+                     classifyCall(Call).Kind);
     for (unsigned A = 0; A != Call.arg_size(); ++A) {
       if (Type *Passed = Call.getParamByValType(A))
         read(Call, Call.getArgOperand(A), storeBytes(Passed), nullptr);
@@ -133,6 +134,7 @@ private:
     }
     switch (classifyCall(Call).Kind) {
     case CallKind::Body:
+    case CallKind::Elsewhere:
       // Its writes are logged inside; its reads may be of anything.
       if (!Call.doesNotAccessMemory())
         Found.Reads.push_back({&Call, nullptr, {}, {}});

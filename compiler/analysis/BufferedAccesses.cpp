@@ -89,7 +89,8 @@ static BufferedAccesses accessesOf(Function &F, const FreshFunctions &Fresh) {
 /// Whether the call runs an instance that may store: directly, by a function
 /// of the library that calls it back, or nobody knows which.
 static bool callsStorer(const CallBase &Call, const Storers &Known) {
-  if (classifyCall(Call).Kind == CallKind::Indirect)
+  if (is_contained({CallKind::Indirect, CallKind::Elsewhere},
+                   classifyCall(Call).Kind))
     return true;
   if (Known.contains(calledFunction(Call)))
     return true;

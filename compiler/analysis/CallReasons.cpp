@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "analysis/CallReasons.h"
 
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/Demangle/Demangle.h"
+#include "llvm/IR/IntrinsicsX86.h"
 
 using namespace llvm;
 
@@ -31,10 +33,17 @@ std::string whyVolatileMemory(StringRef Name) {
   return "";
 }
 
-/// Whether HF_PURE may be right for it, as far as its name shows: not where it
-/// takes a pointer or reference to what it may change.
-static bool mayBePure(StringRef Demangled) {
-  StringRef Parameters = Demangled.split('(').second;
+/// Whether HF_PURE may be right for it, as far as its declaration shows: not where
+/// it has no result, nor where it takes a pointer or reference to what it may
+/// change. In C nobody sees what that is.
+static bool mayBePure(const Function &F, StringRef Demangled) {
+  if (F.getReturnType()->isVoidTy() && !F.hasStructRetAttr())
+    return false;
+  auto [Name, Parameters] = Demangled.split('(');
+  if (Name == F.getName())
+    return none_of(F.args(), [](const Argument &A) {
+      return A.getType()->isPointerTy() && !A.hasByValAttr();
+    });
   for (size_t At = Parameters.find_first_of("*&"); At != StringRef::npos;
        At = Parameters.find_first_of("*&", At + 1))
     if (!Parameters.take_front(At).ends_with("const"))
@@ -42,8 +51,9 @@ static bool mayBePure(StringRef Demangled) {
   return true;
 }
 
-std::string whyHidden(StringRef Name) {
-  std::string Pretty = "'" + demangle(Name) + "'";
+std::string whyHidden(const Function &F) {
+  StringRef Name = F.getName();
+  std::string Plain = demangle(Name), Pretty = "'" + Plain + "'";
   if (Name.contains("_Rb_tree_") || Name.contains("15_List_node_base"))
     return "call of " + Pretty +
            ", by which libstdc++'s containers change their nodes out of sight: "
@@ -51,10 +61,56 @@ std::string whyHidden(StringRef Name) {
            "with -stdlib=libc++, whose containers are all in headers, or use a "
            "container of hf::structures";
   return "call of " + Pretty +
-         ", whose body is not visible here: define it in a header, " +
-         (mayBePure(Pretty) ? "mark it HF_PURE, " : "") +
+         ", whose body is not visible here: define it in a header, mark its "
+         "declaration HF_SECTION (engines auto, undo, redo, selective), " +
+         (mayBePure(F, Plain) ? "mark it HF_PURE, " : "") +
          "or use link-time optimisation (-flto=full where a thin link does not "
          "show it)";
+}
+
+std::string whyMachineState(Intrinsic::ID Id) {
+  switch (Id) {
+  case Intrinsic::frameaddress:
+  case Intrinsic::returnaddress:
+  case Intrinsic::addressofreturnaddress:
+  case Intrinsic::sponentry:
+  case Intrinsic::localaddress:
+  case Intrinsic::localescape:
+  case Intrinsic::localrecover:
+  case Intrinsic::thread_pointer:
+  case Intrinsic::read_register:
+  case Intrinsic::read_volatile_register:
+  case Intrinsic::write_register:
+    return "address of a frame, thread or caller, or a register: it means "
+           "nothing to another process";
+  case Intrinsic::get_rounding:
+  case Intrinsic::set_rounding:
+  case Intrinsic::get_fpenv:
+  case Intrinsic::set_fpenv:
+  case Intrinsic::reset_fpenv:
+  case Intrinsic::get_fpmode:
+  case Intrinsic::set_fpmode:
+  case Intrinsic::reset_fpmode:
+  case Intrinsic::x86_sse_ldmxcsr:
+  case Intrinsic::x86_sse_stmxcsr:
+    return "access of the floating-point environment: set it before the "
+           "section, which keeps it to its end";
+  default:
+    return "";
+  }
+}
+
+std::string whyElsewhere(const Function &F, const EngineInfo &Engine) {
+  return "call of '" + demangle(F.getName()) +
+         "', whose body is in another file: " +
+         (Engine.resumes()
+              ? "a section of engine " + Engine.Name +
+                    " goes on where it was, with what it calls in its own frame"
+              : "a section of engine " + Engine.Name +
+                    " runs again after a crash, in the build that began it, "
+                    "which is known by what this file shows")
+             .str() +
+         "; define it in a header, use link-time optimisation, or engine auto";
 }
 
 } // namespace holdfast

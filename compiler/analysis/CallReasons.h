@@ -5,8 +5,10 @@
 #ifndef HOLDFAST_COMPILER_CALLREASONS_H
 #define HOLDFAST_COMPILER_CALLREASONS_H
 
-#include "llvm/ADT/StringRef.h"
+#include "analysis/Engines.h"
 
+#include "llvm/IR/Function.h"
+#include "llvm/IR/Intrinsics.h"
 #include <string>
 
 namespace holdfast {
@@ -16,8 +18,16 @@ namespace holdfast {
 /// operator appears under the name that programs use, without parameters.
 std::string whyVolatileMemory(llvm::StringRef Name);
 
-/// Returns why a section may not call 'Name', whose body is not visible.
-std::string whyHidden(llvm::StringRef Name);
+/// Returns why a section may not ask where this process happens to have its stack,
+/// nor for or set modes of its thread; empty for other intrinsics.
+std::string whyMachineState(llvm::Intrinsic::ID Id);
+
+/// Returns why a section may not call a function whose body is not visible.
+std::string whyHidden(const llvm::Function &F);
+
+/// Returns why a section of an engine that does not 'callsElsewhere' may not call
+/// a function of another file, although that has a version for sections.
+std::string whyElsewhere(const llvm::Function &F, const EngineInfo &Engine);
 
 } // namespace holdfast
 

@@ -10,7 +10,9 @@
 //    and C++ library functions pass by name. Some library functions write where
 //    we cannot log before them, or depend on the locale. Sections call the
 //    runtime's own versions of these (RuntimeVersions).
-// 4. A visible body is cloned and instrumented.
+// 4. A visible body is cloned and instrumented. A function that is marked for
+//    sections and has its body in another file is called in the version that is
+//    made there.
 // 5. Exceptions, clocks and random numbers are for sections that are never
 //    re-executed and can be taken back.
 // 6. Everything else is forbidden, with the most helpful reason we know.
@@ -26,7 +28,6 @@
 #include "llvm/IR/GlobalAlias.h"
 #include "llvm/IR/InlineAsm.h"
 #include "llvm/IR/IntrinsicInst.h"
-#include "llvm/IR/IntrinsicsX86.h"
 
 using namespace llvm;
 
@@ -324,6 +325,7 @@ bool changesException(const CallBase &Call) {
 bool mayUnwind(const CallBase &Call) {
   switch (classifyCall(Call).Kind) {
   case CallKind::Body:
+  case CallKind::Elsewhere:
   case CallKind::Throws:
   case CallKind::Unrepeatable:
     return true;
@@ -372,7 +374,8 @@ bool isErrno(const CallBase &Call) {
   return Callee && isErrno(Callee->getName());
 }
 
-static std::string whyForbidden(StringRef Name) {
+static std::string whyForbidden(const Function &Callee) {
+  StringRef Name = Callee.getName();
   static const StringSet<> Io = {
       "printf",       "fprintf",       "vprintf", "vfprintf", "puts",
       "fputs",        "putchar",       "fputc",   "putc",     "fwrite",
@@ -417,45 +420,12 @@ static std::string whyForbidden(StringRef Name) {
   if (Name.starts_with("_ZN2hf6detail7base_of") || Name == "hf_pool_base")
     return "hf::tx in a section: call the function itself, it joins the "
            "section that is open";
-  return whyHidden(Name);
+  return whyHidden(Callee);
 }
 
 /// A member function of hf::shared_mutex.
 static bool isPoolLock(StringRef Name) {
   return Name.starts_with("_ZN2hf12shared_mutex");
-}
-
-/// Where this process happens to have its stack, and modes of its thread.
-static std::string whyMachineState(Intrinsic::ID Id) {
-  switch (Id) {
-  case Intrinsic::frameaddress:
-  case Intrinsic::returnaddress:
-  case Intrinsic::addressofreturnaddress:
-  case Intrinsic::sponentry:
-  case Intrinsic::localaddress:
-  case Intrinsic::localescape:
-  case Intrinsic::localrecover:
-  case Intrinsic::thread_pointer:
-  case Intrinsic::read_register:
-  case Intrinsic::read_volatile_register:
-  case Intrinsic::write_register:
-    return "address of a frame, thread or caller, or a register: it means "
-           "nothing to another process";
-  case Intrinsic::get_rounding:
-  case Intrinsic::set_rounding:
-  case Intrinsic::get_fpenv:
-  case Intrinsic::set_fpenv:
-  case Intrinsic::reset_fpenv:
-  case Intrinsic::get_fpmode:
-  case Intrinsic::set_fpmode:
-  case Intrinsic::reset_fpmode:
-  case Intrinsic::x86_sse_ldmxcsr:
-  case Intrinsic::x86_sse_stmxcsr:
-    return "access of the floating-point environment: set it before the "
-           "section, which keeps it to its end";
-  default:
-    return "";
-  }
 }
 
 static CallMeaning classifyIntrinsic(const IntrinsicInst &Call) {
@@ -580,6 +550,8 @@ CallMeaning classifyCall(const CallBase &Call) {
                   "', which is weak: another body may replace it"};
     return {CallKind::Body, ""};
   }
+  if (isForSections(*Callee))
+    return {CallKind::Elsewhere, ""};
   if (const RuntimeVersion *V = findRuntimeVersion(Name))
     return classifyRuntimeVersion(Call, *V);
   if (findRangeWriter(Call))
@@ -589,11 +561,11 @@ CallMeaning classifyCall(const CallBase &Call) {
   if (touchesNoMemory(Name))
     return {CallKind::NoAccess, ""};
   if (isPoolLock(Name))
-    return {CallKind::Locks, whyForbidden(Name)};
+    return {CallKind::Locks, whyForbidden(*Callee)};
   if (isExceptionRuntime(Name) || isStandardException(Name) ||
       isVarying(Name) || isErrno(Name))
-    return {CallKind::Unrepeatable, whyForbidden(Name)};
-  return {CallKind::Forbidden, whyForbidden(Name)};
+    return {CallKind::Unrepeatable, whyForbidden(*Callee)};
+  return {CallKind::Forbidden, whyForbidden(*Callee)};
 }
 
 } // namespace holdfast

@@ -14,14 +14,15 @@
 namespace holdfast {
 
 enum class CallKind {
-  Body,     ///< the callee's body is visible: call an instrumented clone of it
-  Alloc,    ///< hf_alloc: returns memory that no input lives in
-  Preserve, ///< hf_vlog_preserve
-  NoAccess, ///< touches no memory of the application
-  Reads,    ///< reads through its pointer arguments, writes nothing
-  Writes,   ///< memcpy and relatives: writes a range (see Accesses.h)
-  Logs,     ///< the runtime's version of a library function: reads through its
-            ///< arguments, logs what it overwrites
+  Body,      ///< the callee's body is visible: call an instrumented clone of it
+  Elsewhere, ///< of a function of another file that has a version for sections
+  Alloc,     ///< hf_alloc: returns memory that no input lives in
+  Preserve,  ///< hf_vlog_preserve
+  NoAccess,  ///< touches no memory of the application
+  Reads,     ///< reads through its pointer arguments, writes nothing
+  Writes,    ///< memcpy and relatives: writes a range (see Accesses.h)
+  Logs,      ///< the runtime's version of a library function: reads through its
+             ///< arguments, logs what it overwrites
   Terminates, ///< does not come back: abort, a failed assertion
   Throws,     ///< the standard library's out-of-line throw
   Locks,      ///< takes or releases a lock of the pool: only for sections that

@@ -55,6 +55,12 @@ struct EngineInfo {
   bool resumes() const {
     return Logs == LoggedWrites::steps || Logs == LoggedWrites::regions;
   }
+  /// Whether its sections may run what another file has made for them: nothing of
+  /// a section runs in another process, where that file may be another.
+  bool callsElsewhere() const {
+    return Logs == LoggedWrites::writes || Logs == LoggedWrites::selected ||
+           Logs == LoggedWrites::buffered;
+  }
   /// Names the runtime's function for 'Step' of a section: hf_NAME_STEP, of the
   /// row whose runtime it is.
   std::string callee(llvm::StringRef Step) const;

@@ -271,8 +271,8 @@ private:
       if (!I.mayWriteToMemory() || (Call && isSelection(*Call)))
         return false;
       // A called function may store to whatever its arguments lead to.
-      if (isa<CallBase>(I) &&
-          classifyCall(cast<CallBase>(I)).Kind == CallKind::Body)
+      if (Call && is_contained({CallKind::Body, CallKind::Elsewhere},
+                               classifyCall(*Call).Kind))
         return true;
       // Objects that lie apart prove nothing about addresses that stray.
       const LoggedWrite *W = Listed.lookup(&I);

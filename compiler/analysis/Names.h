@@ -18,6 +18,8 @@ namespace holdfast {
 /// empty.
 inline constexpr llvm::StringLiteral TxfuncAttr = "holdfast.txfunc";
 inline constexpr llvm::StringLiteral PureAttr = "holdfast.pure";
+/// Its value is as that of TxfuncAttr.
+inline constexpr llvm::StringLiteral SectionAttr = "holdfast.section";
 inline constexpr llvm::StringLiteral ClosureAttr = "holdfast.closure";
 
 /// On a txfunc whose source lets exceptions leave it, whatever its body does.
@@ -88,6 +90,11 @@ SectionOptions commandLineOptions();
 
 inline bool isTxfunc(const llvm::Function &F) {
   return F.hasFnAttribute(TxfuncAttr);
+}
+
+/// Whether sections of other files may call it, by its version for sections.
+inline bool isForSections(const llvm::Function &F) {
+  return isTxfunc(F) || F.hasFnAttribute(SectionAttr);
 }
 
 /// Whether the module is compiled or linked so. Clang marks such modules before

@@ -25,6 +25,7 @@
 //    All that they do fits into a frame (ResumeRules.cpp).
 #include "analysis/SectionRules.h"
 #include "analysis/BufferedAccesses.h"
+#include "analysis/CallReasons.h"
 #include "analysis/Calls.h"
 #include "analysis/Exceptions.h"
 #include "analysis/Names.h"
@@ -101,7 +102,8 @@ std::string placeInWords(const SectionFunction &F) {
       F.ReachedFrom->getFnAttribute(TxfuncAttr).getValueAsString();
   std::string What = Options.contains("between-locks")
                          ? "function that takes locks of the pool '"
-                         : "failure-atomic function '";
+                     : isTxfunc(*F.ReachedFrom) ? "failure-atomic function '"
+                                                : "function for sections '";
   if (F.Original == F.ReachedFrom)
     return "; in " + What + prettyName(*F.Original) + "'";
   return "; in '" + prettyName(*F.Original) + "', reached from " + What +
@@ -267,6 +269,9 @@ private:
           (Meaning.Kind == CallKind::Indirect && !IsOnce) ||
           (Meaning.Kind == CallKind::Locks && !Resumes))
         fail(Meaning.Why, Where);
+      const EngineInfo &Engine = *All.Options.Engine;
+      if (Meaning.Kind == CallKind::Elsewhere && !Engine.callsElsewhere())
+        fail(whyElsewhere(*calledFunction(*Call), Engine), Where);
       checkAbort(*Call);
       if (IsOnce)
         checkThrown(*Call);
@@ -423,6 +428,7 @@ private:
     case CallKind::Body:
       return Does.lookup(calledFunction(*Call));
     case CallKind::Logs:
+    case CallKind::Elsewhere:
       return {true, false};
     default:
       return {Stores.contains(&I), false};

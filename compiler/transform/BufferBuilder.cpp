@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "transform/BufferBuilder.h"
+#include "transform/InsertCalls.h"
 
 #include "holdfast/abi/holdfast_abi.h"
 
@@ -75,14 +76,18 @@ Value *BufferBuilder::readString(Value *Address) {
 }
 
 void BufferBuilder::put(Value *To, Value *From, Value *Bytes) {
+  announceAccess(*this, "write", To, Bytes);
   call("put", getVoidTy(), {To, From, Bytes});
 }
 
 void BufferBuilder::copy(Value *To, Value *From, Value *Bytes) {
+  announceAccess(*this, "read", From, Bytes);
+  announceAccess(*this, "write", To, Bytes);
   call("copy", getVoidTy(), {To, From, Bytes});
 }
 
 void BufferBuilder::fill(Value *To, Value *Byte, Value *Bytes) {
+  announceAccess(*this, "write", To, Bytes);
   call("fill", getVoidTy(), {To, CreateZExtOrTrunc(Byte, getInt32Ty()), Bytes});
 }
 
@@ -107,6 +112,7 @@ void BufferBuilder::store(Value *V, Value *Address, Align Known) {
   uint64_t Bytes = Layout.getTypeStoreSize(T).getFixedValue();
   if (isPowerOf2_64(Bytes) && Bytes <= WriteBytesMax &&
       Known.value() >= Bytes) {
+    announceAccess(*this, "write", Address, word(Bytes));
     Value *Place = call("write", getPtrTy(), {Address, word(Bytes)});
     CreateAlignedStore(V, Place, std::min(Known, Align(WriteBytesMax)));
     return;

@@ -54,12 +54,16 @@ public:
       prepare(*All.Functions[Prepared]);
   }
 
-  void addCallee(Function &F) {
-    Possible = true;
+  Function *addHelper(Function &F) {
     Function *&Helper = Helpers[&F];
     if (!Helper)
       Helper = makeInstance(F, Role::Helper, ".hf", F);
-    All.Callees.push_back({&F, Helper, ""});
+    return Helper;
+  }
+
+  void addCallee(Function &F) {
+    Possible = true;
+    All.Callees.push_back({&F, addHelper(F), ""});
   }
 
 private:
@@ -79,6 +83,7 @@ private:
     Instance->setDLLStorageClass(GlobalValue::DefaultStorageClass);
     Instance->setLinkage(GlobalValue::InternalLinkage);
     Instance->removeFnAttr(TxfuncAttr);
+    Instance->removeFnAttr(SectionAttr);
     Instance->removeFnAttr(NameAttr);
     Instance->removeFnAttr(MayThrowAttr);
     All.Functions.push_back(std::make_unique<SectionFunction>(
@@ -248,11 +253,15 @@ private:
 } // namespace
 
 Sections cloneSections(ArrayRef<Function *> Txfuncs,
+                       ArrayRef<Function *> Shared,
                        ArrayRef<Function *> Callees,
                        const SectionOptions &Options) {
   Cloner C(Options);
   for (Function *F : Txfuncs)
     C.addEntry(*F);
+  C.finish();
+  for (Function *F : Shared)
+    C.addHelper(*F);
   C.finish();
   for (Function *F : Callees)
     C.addCallee(*F);

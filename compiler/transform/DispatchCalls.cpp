@@ -71,19 +71,10 @@ SmallVector<Function *, 8> findCallees(Module &M) {
   return Found;
 }
 
-static std::string placeOf(const SectionFunction &F, const CallBase &Call) {
+std::string placeOf(const SectionFunction &F, const CallBase &Call) {
   if (DebugLoc Users = usersLine(F, Call.getDebugLoc()))
     return (Users->getFilename() + ":" + Twine(Users.getLine())).str();
   return "'" + prettyName(*F.Original) + "'";
-}
-
-static Constant *emitText(Module &M, StringRef Text) {
-  auto *Data = ConstantDataArray::getString(M.getContext(), Text);
-  auto *Global =
-      new GlobalVariable(M, Data->getType(), true, GlobalValue::PrivateLinkage,
-                         Data, "hf_callee_text");
-  Global->setUnnamedAddr(GlobalValue::UnnamedAddr::Global);
-  return Global;
 }
 
 /// The address of what the call reaches. A function of several versions for

@@ -17,6 +17,9 @@ llvm::SmallVector<llvm::Function *, 8> findCallees(llvm::Module &M);
 /// finds.
 void dispatchCalls(const Sections &All);
 
+/// Returns the place in the source of a call in a section, for messages.
+std::string placeOf(const SectionFunction &F, const llvm::CallBase &Call);
+
 /// Emits the module's table of 'Callees', and the constructor that gives it to
 /// the runtime.
 void emitCallees(llvm::Module &M, llvm::ArrayRef<Callee> Callees,

@@ -65,14 +65,17 @@ std::string placeInSource(const Function &Txfunc, const Function &Body) {
   return Txfunc.getName().str();
 }
 
-Constant *emitText(Function &Txfunc, StringRef Text) {
-  auto *Data = ConstantDataArray::getString(Txfunc.getContext(), Text);
-  auto *Global = new GlobalVariable(*Txfunc.getParent(), Data->getType(), true,
-                                    GlobalValue::PrivateLinkage, Data,
-                                    Txfunc.getName() + ".hf_text");
+Constant *emitText(Module &M, StringRef Text, const Twine &Name) {
+  auto *Data = ConstantDataArray::getString(M.getContext(), Text);
+  auto *Global = new GlobalVariable(M, Data->getType(), true,
+                                    GlobalValue::PrivateLinkage, Data, Name);
   // Equal texts are merged across functions, so it is in no COMDAT group.
   Global->setUnnamedAddr(GlobalValue::UnnamedAddr::Global);
   return Global;
+}
+
+Constant *emitText(Function &Txfunc, StringRef Text) {
+  return emitText(*Txfunc.getParent(), Text, Txfunc.getName() + ".hf_text");
 }
 
 GlobalVariable *emitDescriptor(Function &Txfunc, const EngineInfo &Engine,
@@ -476,23 +479,30 @@ static void takeBackAtEnd(Module &M, StringRef Forget,
                         RegistrationPriority);
 }
 
+void emitAtLoad(Module &M, StringRef Name,
+                ArrayRef<SmallVector<Value *, 2>> Arguments) {
+  LLVMContext &Context = M.getContext();
+  SmallVector<Type *, 4> Types;
+  for (Value *Argument : Arguments.front())
+    Types.push_back(Argument->getType());
+  FunctionCallee Called = M.getOrInsertFunction(
+      Name, FunctionType::get(Type::getVoidTy(Context), Types, false));
+  Function *Constructor = newListedFunction(M, "hf_register");
+  IRBuilder<> Builder(BasicBlock::Create(Context, "", Constructor));
+  for (const auto &Its : Arguments)
+    Builder.CreateCall(Called, Its)->setDoesNotThrow();
+  Builder.CreateRetVoid();
+  appendToGlobalCtors(M, Constructor, RegistrationPriority);
+}
+
 void emitRegistration(Module &M, StringRef Name, StringRef Forget,
                       ArrayRef<GlobalVariable *> Descriptors) {
   if (Descriptors.empty())
     return;
-  LLVMContext &Context = M.getContext();
-  Type *Void = Type::getVoidTy(Context);
-  FunctionCallee Register = M.getOrInsertFunction(
-      Name, FunctionType::get(Void, {PointerType::getUnqual(Context)}, false));
-  Function *Constructor = newListedFunction(M, "hf_register");
-  IRBuilder<> Builder(BasicBlock::Create(Context, "", Constructor));
   SmallVector<SmallVector<Value *, 2>, 8> Arguments;
-  for (GlobalVariable *Descriptor : Descriptors) {
-    Builder.CreateCall(Register, Descriptor)->setDoesNotThrow();
+  for (GlobalVariable *Descriptor : Descriptors)
     Arguments.push_back({Descriptor});
-  }
-  Builder.CreateRetVoid();
-  appendToGlobalCtors(M, Constructor, RegistrationPriority);
+  emitAtLoad(M, Name, Arguments);
   takeBackAtEnd(M, Forget, Arguments);
 }
 

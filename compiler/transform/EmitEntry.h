@@ -23,6 +23,11 @@ llvm::GlobalVariable *emitEntry(llvm::Function &Txfunc,
                                 uint64_t Version,
                                 const SectionOptions &Options);
 
+/// Emits a constructor of the module that calls this function of the runtime with
+/// each list of arguments.
+void emitAtLoad(llvm::Module &M, llvm::StringRef Name,
+                llvm::ArrayRef<llvm::SmallVector<llvm::Value *, 2>> Arguments);
+
 /// Emits the module's constructor that calls the runtime's function 'Register'
 /// with each of 'Descriptors', and, where the module may be unloaded, a destructor
 /// that does so with 'Forget'.
@@ -43,6 +48,8 @@ void emitWeakRegistration(llvm::Module &M, llvm::StringRef Register,
 std::string placeInSource(const llvm::Function &Txfunc,
                           const llvm::Function &Body);
 llvm::Constant *emitText(llvm::Function &Txfunc, llvm::StringRef Text);
+llvm::Constant *emitText(llvm::Module &M, llvm::StringRef Text,
+                         const llvm::Twine &Name = "hf_text");
 /// Emits the constant that describes 'Txfunc', for one engine, into its COMDAT group.
 llvm::GlobalVariable *emitDescriptor(llvm::Function &Txfunc,
                                      const EngineInfo &Engine,

@@ -15,6 +15,7 @@
 //    is encoded, as is memory (ConstantAddresses.cpp).
 #include "transform/EmitResumption.h"
 #include "analysis/Calls.h"
+#include "transform/InsertCalls.h"
 #include "transform/StepsInline.h"
 
 #include "holdfast/abi/justdo_abi.h"
@@ -327,6 +328,9 @@ private:
     // Others may change what was stored before, once they see this.
     if (Store->isAtomic())
       Saved.push_back(call("note", {Base, Builder.getInt64(0)}));
+    else
+      announceAccess(Builder, "write", Store->getPointerOperand(),
+                     writtenBytes(*Store));
     Value *Bytes =
         Builder.CreateTrunc(writtenBytes(*Store), Builder.getInt32Ty());
     Calls.push_back({call("store", {Store->getPointerOperand(), asWord(Stored),
@@ -365,12 +369,15 @@ private:
       break;
     case Step::Copy: {
       auto *Copy = cast<MemTransferInst>(S.At);
+      announceAccess(Builder, "read", Copy->getRawSource(), Length(*Copy));
+      announceAccess(Builder, "write", Copy->getRawDest(), Length(*Copy));
       call("copy",
            {Copy->getRawDest(), Copy->getRawSource(), Length(*Copy), Point});
       break;
     }
     case Step::Fill: {
       auto *Fill = cast<MemSetInst>(S.At);
+      announceAccess(Builder, "write", Fill->getRawDest(), Length(*Fill));
       call("fill", {Fill->getRawDest(),
                     Builder.CreateZExt(Fill->getValue(), Builder.getInt32Ty()),
                     Length(*Fill), Point});

@@ -218,6 +218,20 @@ template <class FunctionOrCall> static void drop(FunctionOrCall &Promises) {
       Promises.removeParamAttr(I, Kind);
 }
 
+void announceAccess(IRBuilderBase &Builder, StringRef Access, Value *Address,
+                    Value *Bytes) {
+  Function &F = *Builder.GetInsertBlock()->getParent();
+  if (!F.hasFnAttribute(Attribute::SanitizeThread))
+    return;
+  FunctionCallee Announce = F.getParent()->getOrInsertFunction(
+      ("__tsan_" + Access + "_range").str(), Builder.getVoidTy(),
+      Builder.getPtrTy(), Builder.getInt64Ty());
+  Builder
+      .CreateCall(Announce, {Address, Builder.CreateZExtOrTrunc(
+                                          Bytes, Builder.getInt64Ty())})
+      ->setDoesNotThrow();
+}
+
 void dropPromises(Function &F) { drop(F); }
 void dropPromises(CallBase &Call) { drop(Call); }
 

@@ -5,12 +5,20 @@
 #include "analysis/ClobberWrites.h"
 #include "analysis/LogsAhead.h"
 
+#include "llvm/IR/IRBuilder.h"
+
 namespace holdfast {
 
 /// Inserts the runtime's calls before the writes of 'F', and the entries made
 /// ahead of them.
 void insertCalls(llvm::Function &F, llvm::ArrayRef<LoggedWrite> Writes,
                  llvm::ArrayRef<LogAhead> Ahead, const EngineInfo &Engine);
+
+/// ThreadSanitizer sees what the machine accesses here, not what the runtime does
+/// for the program. It learns of the bytes that the program accesses ("read",
+/// "write"), in functions that it looks at.
+void announceAccess(llvm::IRBuilderBase &Builder, llvm::StringRef Access,
+                    llvm::Value *Address, llvm::Value *Bytes);
 
 /// Removes what a function or a call promises about memory.
 void dropPromises(llvm::Function &F);

@@ -36,6 +36,7 @@
 #include "transform/MakeResumable.h"
 #include "transform/MarkFunctions.h"
 #include "transform/ResolveCalls.h"
+#include "transform/SectionVersions.h"
 #include "transform/SplitCopies.h"
 #include "transform/WordsInline.h"
 
@@ -74,7 +75,10 @@ static void logWrites(const Sections &All, const FreshFunctions &Fresh,
     auto &Library = FAM.getResult<TargetLibraryAnalysis>(*F->Instance);
     Decisions.push_back(
         decideWrites(*F->Instance, F->As, All.Options, Fresh, Library));
-    remarkOnWrites(*F->Instance, Decisions.back(), Engine);
+    // A section and its version for other sections have the same writes.
+    if (F->As == Role::Entry || !isShared(*F->Original) ||
+        !isTxfunc(*F->Original) || !Engine.callsElsewhere())
+      remarkOnWrites(*F->Instance, Decisions.back(), Engine);
     Ahead.emplace_back();
     if (All.Options.Batch)
       Ahead.back() = planLogsAhead(*F->Instance, Decisions.back(), Library);
@@ -103,11 +107,20 @@ static void bufferWrites(const Sections &All, const FreshFunctions &Fresh) {
   }
 }
 
+/// The functions of a module with the same options.
+struct Group {
+  SectionOptions Options;
+  SmallVector<Function *, 8> Txfuncs = {};
+  SmallVector<Function *, 8> Shared = {};  ///< with sections of other files
+  SmallVector<Function *, 8> Callees = {}; ///< which are called by address
+};
+
 /// Makes the instances for one engine. 'Fit' becomes false where they break a rule.
-static Sections makeInstances(ArrayRef<Function *> Txfuncs,
-                              ArrayRef<Function *> Callees,
-                              const SectionOptions &Options, bool &Fit) {
-  Sections All = cloneSections(Txfuncs, Callees, Options);
+static Sections makeInstances(const Group &Of, const EngineInfo &Engine,
+                              bool &Fit) {
+  SectionOptions Options = Of.Options;
+  Options.Engine = &Engine;
+  Sections All = cloneSections(Of.Txfuncs, Of.Shared, Of.Callees, Options);
   if (Options.Engine->Logs != LoggedWrites::selected)
     dropSelections(All);
   Fit &= checkSections(All);
@@ -142,21 +155,16 @@ static void callWhatAllCan(std::deque<Sections> &Forms) {
           Other.Callees[I] = Callee{Unfit};
 }
 
-static void instrument(ArrayRef<Function *> Txfuncs,
-                       ArrayRef<Function *> Callees,
-                       const SectionOptions &Options,
-                       FunctionAnalysisManager &FAM,
+static void instrument(Module &M, const Group &Of, FunctionAnalysisManager &FAM,
                        SmallVectorImpl<GlobalVariable *> &Descriptors) {
+  const auto &[Options, Txfuncs, Shared, Callees] = Of;
   const bool TakesBack = Options.Engine->TakesBack;
   resolveCalls(Txfuncs, /*CanDispatch=*/TakesBack, FAM);
   bool Fit = true;
   std::deque<Sections> Forms; // which are not copied
-  for (const EngineInfo *Engine : Options.Engine->forms()) {
-    SectionOptions Its = Options;
-    Its.Engine = Engine;
+  for (const EngineInfo *Engine : Options.Engine->forms())
     if (Fit) // else the next form has the same errors
-      Forms.push_back(makeInstances(Txfuncs, Callees, Its, Fit));
-  }
+      Forms.push_back(makeInstances(Of, *Engine, Fit));
   Sections &First = Forms.front();
 
   std::vector<ArgumentBlock> Blocks;
@@ -189,10 +197,15 @@ static void instrument(ArrayRef<Function *> Txfuncs,
         emitEntry(*Txfuncs[I], Its, Blocks[I], Versions[I], Options));
   }
   callWhatAllCan(Forms);
-  for (const Sections &All : Forms)
+  SmallVector<CallElsewhere, 8> Elsewhere;
+  for (const Sections &All : Forms) {
     if (!All.Callees.empty())
-      emitCallees(*Callees.front()->getParent(), All.Callees,
-                  *All.Options.Engine);
+      emitCallees(M, All.Callees, *All.Options.Engine);
+    callElsewhere(All, *Options.Engine, Elsewhere);
+    if (Options.Engine->callsElsewhere())
+      shareVersions(All, *Options.Engine);
+  }
+  emitCallsElsewhere(M, Elsewhere, *Options.Engine);
 }
 
 static bool takesBack(const SectionOptions &Options) {
@@ -211,48 +224,54 @@ static std::string registryOf(const EngineInfo &Engine, StringRef Does) {
 PreservedAnalyses InstrumentPass::run(Module &M, ModuleAnalysisManager &MAM) {
   removeLinkGuard(M);
   revealBodies(M);
-  SmallVector<std::pair<SectionOptions, SmallVector<Function *, 8>>, 1> Groups;
+  SmallVector<Group, 1> Groups;
   for (Function &F : M) {
     // An available_externally body is another module's txfunc, shown for
     // optimisation only.
-    if (!isTxfunc(F) || F.isDeclaration() || F.hasAvailableExternallyLinkage())
+    if (!(isTxfunc(F) || isShared(F)) || F.isDeclaration() ||
+        F.hasAvailableExternallyLinkage())
       continue;
     std::optional<SectionOptions> Options = optionsOf(F);
     if (!Options || !Options->Engine)
       continue;
-    ++NumTxfuncs;
-    if (!checkSignature(F))
+    NumTxfuncs += isTxfunc(F);
+    if (isTxfunc(F) && !checkSignature(F))
       continue;
-    auto *Group =
-        find_if(Groups, [&](const auto &G) { return G.first == *Options; });
-    if (Group == Groups.end())
-      Group = &Groups.emplace_back(*Options, SmallVector<Function *, 8>());
-    Group->second.push_back(&F);
+    auto *Its =
+        find_if(Groups, [&](const Group &G) { return G.Options == *Options; });
+    if (Its == Groups.end())
+      Its = &Groups.emplace_back(Group{*Options});
+    if (isTxfunc(F))
+      Its->Txfuncs.push_back(&F);
+    if (!isShared(F))
+      continue;
+    shareEngine(F, *Options->Engine);
+    if (Options->Engine->callsElsewhere())
+      Its->Shared.push_back(&F);
   }
   // A function that another module's sections call by address may be here.
   if (SectionOptions Ours = commandLineOptions();
       Groups.empty() && takesBack(Ours) && !isRelocatable(M))
-    Groups.push_back({Ours, {}});
+    Groups.push_back(Group{Ours});
   // One group makes the instances of what is called by address, for the others as
   // well: so it is one with the most forms.
-  SmallVector<Function *, 8> Callees;
-  if (any_of(Groups, [](const auto &G) { return takesBack(G.first); }))
-    Callees = findCallees(M);
-  stable_sort(Groups, [](const auto &A, const auto &B) {
-    return formsThatTakeBack(A.first) > formsThatTakeBack(B.first);
+  auto *Most = std::ranges::max_element(
+      Groups, {}, [](const Group &G) { return formsThatTakeBack(G.Options); });
+  if (Most != Groups.end() && takesBack(Most->Options))
+    Most->Callees = findCallees(M);
+  erase_if(Groups, [](const Group &G) {
+    return G.Txfuncs.empty() && G.Shared.empty() && G.Callees.empty();
   });
-  if (Groups.empty() || (Groups.front().second.empty() && Callees.empty()))
+  if (Groups.empty())
     return PreservedAnalyses::all();
 
   auto &FAM = MAM.getResult<FunctionAnalysisManagerModuleProxy>(M).getManager();
-  for (const auto &[Options, Txfuncs] : Groups) {
+  for (const Group &Its : Groups) {
     SmallVector<GlobalVariable *, 8> Descriptors;
-    SmallVector<Function *, 8> Its; // the first group's serve all
-    if (takesBack(Options))
-      std::swap(Its, Callees);
-    instrument(Txfuncs, Its, Options, FAM, Descriptors);
-    emitRegistration(M, registryOf(*Options.Engine, "register"),
-                     registryOf(*Options.Engine, "forget"), Descriptors);
+    instrument(M, Its, FAM, Descriptors);
+    const EngineInfo &Engine = *Its.Options.Engine;
+    emitRegistration(M, registryOf(Engine, "register"),
+                     registryOf(Engine, "forget"), Descriptors);
   }
   return PreservedAnalyses::none();
 }

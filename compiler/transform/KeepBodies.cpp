@@ -73,9 +73,12 @@ private:
 
 PreservedAnalyses KeepBodiesPass::run(Module &M, ModuleAnalysisManager &) {
   const Function *Guard = M.getFunction(SectionGuard);
-  if (!Guard)
-    return PreservedAnalyses::all();
   Keeper K;
+  for (Function &F : M)
+    if (F.hasFnAttribute(SectionAttr) && !F.hasAvailableExternallyLinkage())
+      K.reach(F);
+  if (!Guard)
+    return K.run() ? PreservedAnalyses::none() : PreservedAnalyses::all();
   for (const User *By : Guard->users())
     if (const auto *Call = dyn_cast<CallBase>(By))
       if (auto *Body =

@@ -11,7 +11,8 @@
 //    attribute holds its name for the logs.
 // 4. Where it can be taken back, its end may throw unless its source is noexcept.
 // 5. Its body is hidden from its callers until it is instrumented.
-// 6. Where that is asked for, functions that take locks of the pool are marked,
+// 6. A function for sections of other files gets the options alone.
+// 7. Where that is asked for, functions that take locks of the pool are marked,
 //    too, and their options say that nobody has marked them.
 #include "transform/MarkFunctions.h"
 #include "analysis/LockedFunctions.h"
@@ -77,7 +78,9 @@ static Expected<SectionOptions> decode(StringRef Text) {
 }
 
 std::optional<SectionOptions> optionsOf(const Function &Txfunc) {
-  StringRef Text = Txfunc.getFnAttribute(TxfuncAttr).getValueAsString();
+  StringRef Text =
+      Txfunc.getFnAttribute(isTxfunc(Txfunc) ? TxfuncAttr : SectionAttr)
+          .getValueAsString();
   if (Text.empty())
     return commandLineOptions();
   Expected<SectionOptions> Options = decode(Text);
@@ -219,6 +222,9 @@ PreservedAnalyses MarkFunctionsPass::run(Module &M, ModuleAnalysisManager &) {
     if (Text == TxfuncAttr && !isTxfunc(*F)) {
       mark(*F, OfMarked);
       Marked.push_back(F);
+      Changed = true;
+    } else if (Text == SectionAttr) {
+      F->addFnAttr(SectionAttr, encode(OfMarked));
       Changed = true;
     } else if (Text == ClosureAttr) {
       F->addFnAttr(ClosureAttr);

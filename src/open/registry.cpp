@@ -14,6 +14,7 @@
 #include <map>
 #include <new>
 #include <pthread.h>
+#include <span>
 
 namespace hf::registry {
 namespace {
@@ -251,6 +252,16 @@ extern "C" void hf_txfunc_register(const hf_txfunc* function) noexcept {
         } catch (const std::bad_alloc&) {
             hf::fatal("out of memory in hf_txfunc_register");
         }
+}
+
+extern "C" void hf_section_calls(const char* engine, const hf_section_call* rows,
+                                 std::uint64_t count) noexcept {
+    for (const hf_section_call& row : std::span{rows, count})
+        if (row.version == nullptr)
+            hf::fatal("%s: a section of engine %s calls %s, which another file has for sections of "
+                      "engine %s: build both files for one engine, with holdfast_instrument or "
+                      "holdfast-clang++",
+                      row.where, engine, hf::readable_name(row.name), row.built_for);
 }
 
 extern "C" void hf_txfunc_forget(const hf_txfunc* function) noexcept {

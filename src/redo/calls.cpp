@@ -223,6 +223,14 @@ const std::byte* deferred_section::read_string(const std::byte* address) {
     return read(address, length + 1);
 }
 
+std::byte deferred_section::seen(const std::byte* address) noexcept {
+    const auto at = static_cast<std::uint64_t>(address - straddling_.to);
+    if (straddling_.to != nullptr && at < straddling_.bytes) return straddling_.stored[at];
+    std::byte found = *address;
+    if (in_pool(offset_of(address))) merge(&found, offset_of(address), 1);
+    return found;
+}
+
 bool begin(const hf_txfunc& function, const void* packed_args) {
     // Recovery needs neither function nor arguments; they are named for reports only.
     const bool begun = begin_section<redo_protocol>(function, packed_args);
@@ -329,6 +337,13 @@ const void* hf_redo_read(const void* address, std::uint64_t bytes) noexcept {
         return address;
     return hf::without_exceptions("hf_redo_read",
                                   [&] { return mine().read(bytes_at(address), bytes); });
+}
+
+// For debuggers (tools/gdb/holdfast.py), in any thread: outside of sections it is the byte itself.
+[[gnu::used]] unsigned hf_redo_seen(const void* address) noexcept {
+    if (hf_redo_filter == hf::redo::nothing_stored)
+        return static_cast<unsigned>(*static_cast<const std::byte*>(address));
+    return static_cast<unsigned>(mine().seen(static_cast<const std::byte*>(address)));
 }
 
 const void* hf_redo_read_string(const void* address) noexcept {

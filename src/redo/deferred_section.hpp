@@ -33,6 +33,8 @@ public:
     template <class Source> void put(std::byte* to, std::uint64_t bytes, Source&& source);
     const std::byte* read(const std::byte* address, std::uint64_t bytes);
     const std::byte* read_string(const std::byte* address);
+    /// The byte that a read would find. It changes nothing: debuggers ask between instructions.
+    std::byte seen(const std::byte* address) noexcept;
     /// Why a section that goes on will end by abort(). A request hides that there was no room: its
     /// author wants no error of a section that was not to happen.
     enum class doomed_by : std::uint8_t { nothing, request, no_room };

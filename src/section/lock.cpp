@@ -3,6 +3,9 @@
 // word = [generation:32][writer waits:1][writer:1][readers:30]. A word of another generation is
 // free: the thread that held it died with its process. Waiting spins briefly, then yields: sections
 // are short.
+//
+// A program that is built with ThreadSanitizer learns of each lock: the sanitizer does not see what
+// happens in a library that is built without it.
 #include <base/assert.hpp>
 #include <base/names.hpp>
 #include <open/pool_impl.hpp>
@@ -13,8 +16,35 @@
 
 #include <sched.h>
 
+// ThreadSanitizer's own, where the program has it (sanitizer/tsan_interface.h).
+extern "C" [[gnu::weak]] void __tsan_mutex_pre_lock(void*, unsigned) noexcept;
+extern "C" [[gnu::weak]] void __tsan_mutex_post_lock(void*, unsigned, int) noexcept;
+extern "C" [[gnu::weak]] int __tsan_mutex_pre_unlock(void*, unsigned) noexcept;
+extern "C" [[gnu::weak]] void __tsan_mutex_post_unlock(void*, unsigned) noexcept;
+
 namespace hf {
 namespace {
+
+/// Kinds of locks, in the sanitizer's numbers. Zeros are a lock that nobody makes: linker_init.
+constexpr unsigned writers = 1, readers = writers | 1U << 3, tries = 1U << 4, try_failed = 1U << 5;
+
+/// Takes a lock, and says so to the sanitizer, which looks away meanwhile.
+bool announced(void* lock, unsigned kind, auto&& take) noexcept {
+    if (__tsan_mutex_pre_lock == nullptr) [[likely]]
+        return take();
+    __tsan_mutex_pre_lock(lock, kind);
+    const bool taken = take();
+    __tsan_mutex_post_lock(lock, taken ? kind : kind | try_failed, 0);
+    return taken;
+}
+
+void announced_release(void* lock, unsigned kind, auto&& release) noexcept {
+    if (__tsan_mutex_pre_unlock == nullptr) [[likely]]
+        return release();
+    __tsan_mutex_pre_unlock(lock, kind);
+    release();
+    __tsan_mutex_post_unlock(lock, kind);
+}
 
 constexpr std::uint64_t waiting_bit = std::uint64_t{1} << 31;
 constexpr std::uint64_t writer_bit = std::uint64_t{1} << 30;
@@ -60,65 +90,86 @@ private:
     unsigned rounds_ = 0;
 };
 
-} // namespace
-
-bool shared_mutex::try_lock() noexcept {
+bool try_to_write(std::atomic<std::uint64_t>& word) noexcept {
     check_two_phase("try_lock");
-    const std::uint64_t free = free_word_to_change(this, true);
-    std::uint64_t seen = word_.load(std::memory_order_relaxed);
+    const std::uint64_t free = free_word_to_change(&word, true);
+    std::uint64_t seen = word.load(std::memory_order_relaxed);
     const std::uint64_t state = (seen & ~state_mask) == free ? seen & state_mask : 0;
     if ((state & (writer_bit | readers_mask)) != 0) return false;
     // Taking the lock clears 'waits'; other waiting writers set it again.
-    return word_.compare_exchange_strong(seen, free | writer_bit, std::memory_order_acquire,
-                                         std::memory_order_relaxed);
+    return word.compare_exchange_strong(seen, free | writer_bit, std::memory_order_acquire,
+                                        std::memory_order_relaxed);
 }
 
-void shared_mutex::lock() noexcept {
-    const std::uint64_t free = free_word(this);
+bool write(std::atomic<std::uint64_t>& word) noexcept {
+    const std::uint64_t free = free_word(&word);
     backoff turn;
-    while (!try_lock()) {
-        std::uint64_t seen = word_.load(std::memory_order_relaxed);
+    while (!try_to_write(word)) {
+        std::uint64_t seen = word.load(std::memory_order_relaxed);
         const bool held = (seen & ~state_mask) == free && (seen & (writer_bit | readers_mask)) != 0;
         if (held && (seen & waiting_bit) == 0)
-            word_.compare_exchange_weak(seen, seen | waiting_bit, std::memory_order_relaxed);
+            word.compare_exchange_weak(seen, seen | waiting_bit, std::memory_order_relaxed);
         turn.wait();
     }
+    return true;
 }
 
-void shared_mutex::unlock() noexcept {
+void stop_writing(std::atomic<std::uint64_t>& word) noexcept {
     check_two_phase("unlock");
-    [[maybe_unused]] const std::uint64_t free = free_word_to_change(this, false);
+    [[maybe_unused]] const std::uint64_t free = free_word_to_change(&word, false);
     // A plain store, which need not wait for earlier flushes as a locked operation would. While the
     // lock is held others change the 'waits' bit only; lost here, the writer that waits sets it
     // again.
-    const std::uint64_t held = word_.load(std::memory_order_relaxed);
+    const std::uint64_t held = word.load(std::memory_order_relaxed);
     HF_ASSERT((held & writer_bit) != 0);
     HF_ASSERT_SLOW((held & ~state_mask) == free);
     HF_ASSERT_SLOW((held & readers_mask) == 0);
-    word_.store(held & ~writer_bit, std::memory_order_release);
+    word.store(held & ~writer_bit, std::memory_order_release);
 }
 
-bool shared_mutex::try_lock_shared() noexcept {
+bool try_to_read(std::atomic<std::uint64_t>& word) noexcept {
     check_two_phase("try_lock_shared");
-    const std::uint64_t free = free_word_to_change(this, true);
-    std::uint64_t seen = word_.load(std::memory_order_relaxed);
+    const std::uint64_t free = free_word_to_change(&word, true);
+    std::uint64_t seen = word.load(std::memory_order_relaxed);
     const std::uint64_t state = (seen & ~state_mask) == free ? seen & state_mask : 0;
     if ((state & (writer_bit | waiting_bit)) != 0) return false;
-    return word_.compare_exchange_strong(seen, free | (state + 1), std::memory_order_acquire,
-                                         std::memory_order_relaxed);
+    return word.compare_exchange_strong(seen, free | (state + 1), std::memory_order_acquire,
+                                        std::memory_order_relaxed);
 }
 
-void shared_mutex::lock_shared() noexcept {
+bool read(std::atomic<std::uint64_t>& word) noexcept {
     backoff turn;
-    while (!try_lock_shared()) turn.wait();
+    while (!try_to_read(word)) turn.wait();
+    return true;
 }
 
-void shared_mutex::unlock_shared() noexcept {
+void stop_reading(std::atomic<std::uint64_t>& word) noexcept {
     check_two_phase("unlock_shared");
-    free_word_to_change(this, false);
-    HF_ASSERT((word_.load(std::memory_order_relaxed) & readers_mask) != 0);
-    HF_ASSERT_SLOW((word_.load(std::memory_order_relaxed) & writer_bit) == 0);
-    word_.fetch_sub(1, std::memory_order_release);
+    free_word_to_change(&word, false);
+    HF_ASSERT((word.load(std::memory_order_relaxed) & readers_mask) != 0);
+    HF_ASSERT_SLOW((word.load(std::memory_order_relaxed) & writer_bit) == 0);
+    word.fetch_sub(1, std::memory_order_release);
+}
+
+} // namespace
+
+bool shared_mutex::try_lock() noexcept {
+    return announced(this, writers | tries, [this] { return try_to_write(word_); });
+}
+void shared_mutex::lock() noexcept {
+    announced(this, writers, [this] { return write(word_); });
+}
+void shared_mutex::unlock() noexcept {
+    announced_release(this, writers, [this] { stop_writing(word_); });
+}
+bool shared_mutex::try_lock_shared() noexcept {
+    return announced(this, readers | tries, [this] { return try_to_read(word_); });
+}
+void shared_mutex::lock_shared() noexcept {
+    announced(this, readers, [this] { return read(word_); });
+}
+void shared_mutex::unlock_shared() noexcept {
+    announced_release(this, readers, [this] { stop_reading(word_); });
 }
 
 } // namespace hf

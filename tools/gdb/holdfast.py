@@ -6,9 +6,9 @@
     (gdb) print *opened            hf::result, hf::status
     (gdb) print $hf_offset(node)   where in its pool's file an address is
     (gdb) holdfast where node      the same in words, with the file and the part of it
+    (gdb) print $hf_seen(*node)    what the thread's section sees there: stores of engine redo wait in a buffer
 
-Reads memory and calls nothing: core files are as good as processes. Before its commit, the stores
-of a section of engine redo are not in that memory (docs/guide/looking-into-a-pool.md). It
+Reads memory and calls nothing except in $hf_seen: core files are as good as processes. It
 understands nodes as docs/format/mod.md describes them; for a damaged pool it prints a line that
 says so.
 """
@@ -342,6 +342,27 @@ class Offset(gdb.Function):
         return -1 if found is None else int(address) - found[1]
 
 
+class Seen(gdb.Function):
+    """$hf_seen(OBJECT): the object as the section of the selected thread sees it, by a call in the process."""
+
+    def __init__(self):
+        super().__init__("hf_seen")
+
+    def invoke(self, value):
+        if value.is_optimized_out or value.address is None:
+            raise gdb.GdbError("$hf_seen(OBJECT): this value is not in memory")
+        kind = value.type.strip_typedefs()
+        if kind.code in (gdb.TYPE_CODE_REF, gdb.TYPE_CODE_RVALUE_REF):
+            value = value.referenced_value()
+        try:
+            seen = gdb.parse_and_eval("*(unsigned(*)(const void*))hf_redo_seen")
+        except gdb.error:  # a program without engine redo: its sections store in place
+            return value
+        first = int(value.address)
+        found = bytes(int(seen(gdb.Value(first + i).cast(value.address.type))) for i in range(value.type.sizeof))
+        return gdb.Value(found, value.type)
+
+
 class Where(gdb.Command):
     """holdfast where EXPRESSION: in which pool an address lies, and in which part of its file."""
 
@@ -380,4 +401,5 @@ class Where(gdb.Command):
 
 gdb.printing.register_pretty_printer(None, printers(), replace=True)
 Offset()
+Seen()
 Where()

@@ -57,6 +57,17 @@ void hf_txfunc_register(const struct hf_txfunc* function) HF_NOEXCEPT;
 // destructor: the runtime must not look there any more. The other ..._forget functions do the same.
 void hf_txfunc_forget(const struct hf_txfunc* function) HF_NOEXCEPT;
 
+// What sections of a file call in others, by the name of its version for sections: each such file
+// says so when it is loaded. A version for another engine ends the process.
+struct hf_section_call {
+    const void* version;   // null: the other file is built for another engine
+    const char* built_for; // the other file's engine
+    const char* name;      // linker name
+    const char* where;     // the call, "file:line"
+};
+void hf_section_calls(const char* engine, const struct hf_section_call* rows,
+                      uint64_t count) HF_NOEXCEPT;
+
 // Engine clobber. begin returns 1 when it opened a section (commit must follow), 0 when it joined
 // the section that is already open on this thread.
 int hf_clobber_begin(const struct hf_txfunc* function, const void* packed_args) HF_NOEXCEPT;

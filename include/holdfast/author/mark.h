@@ -22,6 +22,9 @@
 /* Promises that a function whose body the compiler cannot see neither reads nor writes memory that
  * the section may write, and always returns the same for the same arguments. */
 #define HF_PURE __attribute__((annotate("holdfast.pure")))
+/* A function without HF_TXFUNC that sections of other files may call: at its declaration in a
+ * header. Its stores are then the section's; called outside of sections it is a plain function. */
+#define HF_SECTION __attribute__((annotate("holdfast.section")))
 /* For hf::tx: the arguments are a closure, which must not hold addresses of volatile variables. */
 #define HF_CLOSURE __attribute__((annotate("holdfast.closure")))
 /* A member of an object in a pool that the next process cannot use as it stands, such as a pointer
@@ -37,6 +40,7 @@
                          "clang 19; -DHOLDFAST_UNINSTRUMENTED if that is meant")))
 #endif
 #define HF_PURE
+#define HF_SECTION
 #define HF_CLOSURE
 #define HF_VOLATILE_OK
 #endif

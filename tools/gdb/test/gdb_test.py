@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What gdb shows of containers in a pool (tools/gdb/holdfast.py): gdb_test.py GDB SCRIPT PROGRAM."""
+"""What gdb shows of containers in a pool (tools/gdb/holdfast.py): gdb_test.py GDB SCRIPT PROGRAM SECTIONS."""
 import re
 import subprocess
 import sys
 import tempfile
 import unittest
 
-GDB, SCRIPT, PROGRAM = sys.argv[1:4]
+GDB, SCRIPT, PROGRAM, SECTIONS = sys.argv[1:5]
 # Commands to type, and their output (a pattern).
 SHOWN = [
     ("print ages", r'hf::mod::map of 2 elements = \{\["(Ada"\] = 36, \["Bob"\] = 41|Bob"\] = 41, \["Ada"\] = 36)\}'),
@@ -63,6 +63,23 @@ class Gdb(unittest.TestCase):
         for i, (command, expected) in enumerate(SHOWN + [(name, "^all right$") for name, _ in WHOLE]):
             with self.subTest(command):
                 self.assertRegex(parts.get(str(i), shown), re.compile(expected, re.M))
+
+    def inside_a_section(self, mode):
+        """What gdb prints inside the second section: of the object, and as the section sees it."""
+        with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
+            shown = gdb("file " + SECTIONS, "break hf_crash_point", "run %s/looked.hf %s" % (folder, mode), "continue", "up 2",
+                        "print a->balance", "print $hf_seen(a->balance)", "print $hf_seen(*a)", "print $hf_seen(local)",
+                        "print $hf_seen(3)", "delete", "continue", "print 1 + 1")
+        return shown
+
+    def test_shows_what_a_section_sees(self):
+        for mode, in_place in (("pmem", "100"), ("process", "70")):
+            with self.subTest(mode):
+                shown = self.inside_a_section(mode)
+                self.assertRegex(shown, r"\$1 = %s\n\$2 = 70\n\$3 = \{owner = 7, balance = 70, name = "
+                                 r'"Ada", .*, wide = -5\}\n\$4 = 30\n' % in_place)
+                self.assertIn("this value is not in memory", shown)
+                self.assertIn("balance 70\n", shown)  # looking has changed nothing
 
     def test_says_what_is_damaged(self):
         with tempfile.TemporaryDirectory() as folder:

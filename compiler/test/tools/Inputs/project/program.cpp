@@ -1,7 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <holdfast/txfunc.hpp>
 
-HF_TXFUNC void add(long* p) noexcept { *p += 1; }
+#if defined(HELPER_ELSEWHERE)
+void add_one(long* p) noexcept; // helper.cpp
+#else
+static void add_one(long* p) noexcept { *p += 1; }
+#endif
+
+HF_TXFUNC void add(long* p) noexcept { add_one(p); }
 
 int main() {
     long x = 1;
