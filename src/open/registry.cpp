@@ -15,6 +15,8 @@
 #include <new>
 #include <pthread.h>
 
+constinit thread_local hf::section* hf::current_section = nullptr;
+
 namespace hf::registry {
 namespace {
 

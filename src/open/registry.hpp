@@ -9,7 +9,13 @@
 #include <atomic>
 #include <mutex>
 
-namespace hf::registry {
+namespace hf {
+
+class section;
+/// The section open on this thread, or null.
+extern constinit thread_local section* current_section __attribute__((tls_model("initial-exec")));
+
+namespace registry {
 
 void add(pool::impl* pool);
 void remove(pool::impl* pool);
@@ -53,4 +59,5 @@ inline std::uint64_t only_instance() noexcept {
     return detail::only_instance.load(std::memory_order_relaxed);
 }
 
-} // namespace hf::registry
+} // namespace registry
+} // namespace hf
