@@ -417,13 +417,6 @@ static std::string whyForbidden(StringRef Name) {
   if (Name.starts_with("_ZN2hf6detail7base_of") || Name == "hf_pool_base")
     return "hf::tx in a section: call the function itself, it joins the "
            "section that is open";
-  for (StringRef Durable : {"_ZN2hf3mod", "_ZNK2hf3mod", "hf_mod_", "_ZN2hf5simpo",
-                            "_ZNK2hf5simpo", "hf_simpo_"})
-    if (Name.starts_with(Durable))
-      return "call of " + Pretty +
-             ": durable containers and persistent objects are no part of a section, "
-             "which would not take their changes back: use them before it or after "
-             "it";
   return whyHidden(Name);
 }
 
