@@ -60,6 +60,13 @@ std::string whyHidden(const Function &F) {
            "include <holdfast/libstdcxx.hpp>, which has a body for it, build "
            "with -stdlib=libc++, whose containers are all in headers, or use a "
            "container of hf::structures";
+  for (StringRef Durable : {"_ZN2hf3mod", "_ZNK2hf3mod", "hf_mod_",
+                            "_ZN2hf5simpo", "_ZNK2hf5simpo", "hf_simpo_"})
+    if (Name.starts_with(Durable))
+      return "call of " + Pretty +
+             ": durable containers and persistent objects are no part of a "
+             "section, which would not take their changes back: use them "
+             "before it or after it";
   return "call of " + Pretty +
          ", whose body is not visible here: define it in a header, mark its "
          "declaration HF_SECTION (engines auto, undo, redo, selective), " +

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "element.hpp"
 
+#include <bit>
+#include <cstdint>
 #include <cstring>
 #include <string>
 #include <unistd.h>
@@ -30,6 +32,61 @@ nb::object call(const char* module, const char* name, nb::handle first, nb::hand
     return nb::steal(made);
 }
 
+// Kinds of the commonest values: docs/format/python-values.md, and _encoding.py, which has all.
+enum kind : unsigned char { none, no, yes, natural, negative, real };
+constexpr std::uint64_t nan_bits = 0x7ff8'0000'0000'0000; // every NaN's
+
+/// The encoding of None, a bool, a float, an int of 64 bits. Null: Python code encodes it.
+PyObject* encoded_here(PyObject* value) {
+    char out[2 + sizeof(std::uint64_t)];
+    std::size_t bytes = 1;
+    const auto append = [&](std::uint64_t number, std::size_t count) {
+        while (count-- > 0) out[bytes++] = static_cast<char>(number >> 8 * count);
+    };
+    if (value == Py_None) out[0] = none;
+    else if (PyBool_Check(value)) out[0] = value == Py_True ? yes : no;
+    else if (PyFloat_CheckExact(value)) {
+        const double number = PyFloat_AsDouble(value);
+        out[0] = real;
+        append(number == number ? std::bit_cast<std::uint64_t>(number) : nan_bits, sizeof number);
+    } else if (PyLong_CheckExact(value)) {
+        int beyond = 0;
+        const long long number = PyLong_AsLongLongAndOverflow(value, &beyond);
+        if (beyond != 0) return nullptr;
+        const auto size = static_cast<std::uint64_t>(number >= 0 ? number : ~number);
+        const auto count = static_cast<std::size_t>(std::bit_width(size) + 7) / 8;
+        out[0] = number >= 0 ? natural : negative;
+        out[bytes++] = static_cast<char>(count);
+        append(size, count);
+    } else return nullptr;
+    return PyBytes_FromStringAndSize(out, static_cast<Py_ssize_t>(bytes));
+}
+
+/// The value of such an encoding. Null: Python code decodes it, or says what is wrong with it.
+PyObject* decoded_here(const char* data, std::size_t bytes) {
+    const auto number_at = [&](std::size_t begin) {
+        std::uint64_t number = 0;
+        for (std::size_t i = begin; i < bytes; ++i)
+            number = number << 8 | static_cast<unsigned char>(data[i]);
+        return number;
+    };
+    const int what = bytes == 0 ? -1 : data[0];
+    if (bytes == 1 && what == none) return Py_INCREF(Py_None), Py_None;
+    if (bytes == 1 && (what == no || what == yes)) return PyBool_FromLong(what == yes);
+    if (bytes == 1 + sizeof(double) && what == real) {
+        const std::uint64_t bits = number_at(1);
+        const auto number = std::bit_cast<double>(bits);
+        return number == number || bits == nan_bits ? PyFloat_FromDouble(number) : nullptr;
+    }
+    if (bytes < 2 || (what != natural && what != negative)) return nullptr;
+    if (bytes > 2 + sizeof(std::uint64_t) || static_cast<std::size_t>(data[1]) != bytes - 2 ||
+        (bytes > 2 && data[2] == 0)) // one encoding each
+        return nullptr;
+    const std::uint64_t size = number_at(2);
+    if (what == natural) return PyLong_FromUnsignedLongLong(size);
+    return size >> 63 != 0 ? nullptr : PyLong_FromLongLong(~static_cast<long long>(size));
+}
+
 struct raw {
     const char* data;
     std::size_t bytes;
@@ -46,7 +103,13 @@ raw raw_of(nb::handle object, as role) {
     }
     nb::object made = nb::borrow(object);
     const bool plain = PyBytes_Check(object.ptr()) != 0;
-    if (!plain) made = call("holdfast._encoding", "encode", made, nb::bool_(role == as::key));
+    if (!plain) {
+        PyObject* const here = encoded_here(object.ptr());
+        if (here == nullptr && PyErr_Occurred() != nullptr) throw nb::python_error();
+        made = here != nullptr
+                   ? nb::steal(here)
+                   : call("holdfast._encoding", "encode", made, nb::bool_(role == as::key));
+    }
     char* data = nullptr;
     if (PyBytes_AsStringAndSize(made.ptr(), &data, &bytes) != 0) throw nb::python_error();
     return {data, static_cast<std::size_t>(bytes), plain ? tag_bytes : tag_value, std::move(made)};
@@ -140,10 +203,13 @@ half_decoded::half_decoded(hf_bytes stored) {
     const Py_ssize_t bytes = static_cast<Py_ssize_t>(stored.bytes) - 1;
     PyObject* made = nullptr;
     const char tag = bytes >= 0 ? data[bytes] : '\x7f';
-    value_ = tag == tag_value;
+    if (tag == tag_value) {
+        made = decoded_here(data, static_cast<std::size_t>(bytes));
+        value_ = made == nullptr && PyErr_Occurred() == nullptr;
+    }
     if (tag == tag_str) made = PyUnicode_DecodeUTF8(data, bytes, nullptr);
     else if (tag == tag_bytes || value_) made = PyBytes_FromStringAndSize(data, bytes);
-    else
+    else if (tag != tag_value)
         raise("corrupt",
               "corrupt: an element is neither str, bytes nor a value of version 1; was it written "
               "by Python, and not by a later version?");

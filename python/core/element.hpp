@@ -4,8 +4,9 @@
 // makes of another value, then one byte that says which. So a str comes back as a str, bytes as
 // bytes, and "a" is another key than b"a".
 //
-// (1) Values are encoded and decoded by Python code, during which other threads may run, and change
-//     or close a pool: never between two looks into it, and never with memory of it.
+// (1) Values other than None, bools, floats and ints of 64 bits are encoded and decoded by Python
+//     code, during which other threads may run, and change or close a pool: never between two looks
+//     into it, and never with memory of it.
 #pragma once
 
 #include <holdfast/mod.h>

@@ -310,6 +310,28 @@ class Stored(Pooled):
         self.assertIn(text.encode() * 4 + b"\x01", written)
         self.assertIn(data * 4 + b"\x00", written)
 
+    def test_numbers_are_stored_as_python_code_encodes_them(self):
+        """Which does not run for None, bools, floats and ints of 64 bits."""
+        source = random.Random(SEED)
+        numbers = [None, False, True, 0.0, -0.0, math.inf, -math.inf, math.nan]
+        numbers += [sign * (2**bits + near) for bits in range(64) for near in (-1, 0, 1) for sign in (1, -1)]
+        numbers += [struct.unpack(">d", source.randbytes(8))[0] for _ in range(100)]
+        here = [each for each in numbers if type(each) is not int or -2**63 <= each < 2**63]
+        whole = _encoding.encode
+        try:
+            _encoding.encode = None
+            holdfast.Vector(self.pool).extend(here)
+        finally:
+            _encoding.encode = whole
+        holdfast.Vector(self.pool, "others").extend(numbers)
+        self.pool.close()
+        written = self.path.read_bytes()
+        self.pool = holdfast.open(self.path)
+        for number in numbers:
+            self.assertIn(_encoding.encode(number) + b"\x02", written)
+        for found, number in zip(holdfast.Vector(self.pool, "others")[:], numbers):
+            self.assertTrue(same(found, number), number)
+
     def test_more_than_a_gibibyte_says_so(self):
         kept = holdfast.Map(self.pool)
         large = bytes(1 << 30)  # no page of it is there before somebody looks

@@ -278,7 +278,7 @@ void add_one_in_an_older_build(pool& p, bool committed) {
     std::byte payload[sizeof head + sizeof number];
     std::memcpy(payload, &head, sizeof head);
     std::memcpy(payload + sizeof head, &number, sizeof number);
-    lane_writer_in log{fenced_medium(medium(domain::eadr))};
+    lane_writer_in log{fenced_medium(medium(domain::adr))};
     log.start(lane_start(file, 0, epoch));
     log.append(record_kind::begin, 0, sizeof payload, payload, sizeof payload);
     log.append(record_kind::old_bytes, p.internals().offset_of(number), 8, number, 8);

@@ -11,12 +11,12 @@
 //     (persist/line_log.hpp). So a batch has all of an update or nothing, and needs no record of
 //     it. A line that several updates of a batch have written is in it once.
 // (3) An update of more lines than the log holds at once takes the way of fenced media: its nodes
-//     before its words, perhaps in several batches. An update inside a section of its thread takes
-//     it as well: its lines come with the section's.
+//     before its words, perhaps in several batches.
 #include <base/assert.hpp>
 #include <base/of_thread.hpp>
 #include <mod/announced.hpp>
 #include <mod/store_impl.hpp>
+#include <open/registry.hpp>
 #include <pool/file_checks.hpp>
 
 #include <fmt/format.h>
@@ -221,7 +221,7 @@ constexpr std::uint64_t covers_held = 8;
 /// Upholds (2). False, and nothing is done: (3), or the medium is not batched.
 bool store::impl::append_whole(std::span<const swing> swings) noexcept {
     const hf::medium pm = medium();
-    if (!pm.loses_batches() || pm.lines().runs_here()) return false;
+    if (!pm.loses_batches()) return false;
     line_log& log = pm.lines();
     std::uint64_t lines = swings.size();
     for (const swing& s : swings)
@@ -434,7 +434,7 @@ bool store::impl::all_durable() const noexcept {
 void store::impl::note_durable(bool all) const noexcept { all_durable_in = all ? number_ : 0; }
 
 bool store::impl::enter() noexcept {
-    if (pool_->file->is_parents() || reads_) return false;
+    if (pool_->file->is_parents() || reads_ || current_section != nullptr) return false;
     if (!pool_->file->in_memory()) persist::count_this_thread();
     std::uint64_t* free = nullptr;
     for (std::uint64_t& in : updating) {
@@ -466,6 +466,7 @@ shadow& store::impl::refused_work() noexcept {
 status store::impl::refusal(const char* why) const {
     if (status here = pool_->usable(); !here.ok()) return here;
     if (reads_) return hf::refusal(pool_->file->path(), errc::permission, only_reads);
+    if (current_section != nullptr) why = inside_section;
     return {errc::bad_argument, fmt::format("{}: bad_argument: {}", pool_->file->path(), why)};
 }
 

@@ -161,12 +161,11 @@ bool store::impl::decide(root::volatile_part& owner, std::initializer_list<eleme
     return give_up();
 }
 
-/// Upholds (9). Inside a section of this thread nothing is stored in place: the log takes nothing.
+/// Upholds (9).
 bool store::impl::store_whole(root::volatile_part& owner,
                               std::initializer_list<element_store> stores, std::size_t bytes,
                               exchange_record* with) noexcept {
     line_log& log = medium().lines();
-    if (log.runs_here()) return false;
     before_fence(owner);
     log.order();
     log.hold(stores.size());

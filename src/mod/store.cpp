@@ -3,6 +3,7 @@
 // MOD's part of an open pool: roots by name, their memory, and the engine.
 #include <base/assert.hpp>
 #include <mod/store_impl.hpp>
+#include <open/registry.hpp>
 #include <pool/file_checks.hpp>
 
 #include <fmt/format.h>
@@ -220,6 +221,7 @@ result<root*> store::impl::open(const place& at, const kind& what, std::uint64_t
                name.find('\0') == std::string_view::npos;
     };
     if (status here = pool_->usable(); !here.ok()) return here;
+    if (current_section != nullptr) return refusal();
     for (std::string_view name : at.members)
         if (!named(name))
             return bad(fmt::format(

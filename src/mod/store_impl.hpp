@@ -209,8 +209,8 @@ public:
     ref take_after_all(shadow& work, std::size_t bytes) noexcept;
 
     /// An update of this store begins on this thread: false when the thread is in one (it would
-    /// wait for itself, or for a thread that waits for it), and in a child of the process that
-    /// opened the pool.
+    /// wait for itself, or for a thread that waits for it), in a section, and in a child of the
+    /// process that opened the pool.
     bool enter() noexcept;
     void leave() noexcept;
     /// For a scope.
@@ -233,6 +233,10 @@ public:
     status damaged() const;
     static constexpr const char* inside_another =
         "an update inside another one: mod::update changes several structures in one";
+    // A failure may leave the update without the section, or in mode power a part of it.
+    static constexpr const char* inside_section =
+        "a durable container is changed inside a section, which would not take that back: change "
+        "it before the section or after it";
 
     status wait_for_trace();
     /// A writer must know which nodes have several parents.

@@ -109,7 +109,7 @@ protected:
         auto file = pool_file::open(path_, file_options_of(options_));
         ASSERT_TRUE(file) << file.error().what();
         lane_header* const header = lane_at(**file, 0);
-        if (GetParam().mode == hf::mode::process) {
+        if ((*file)->medium().keeps_order()) {
             const std::byte* const log = word_log_room(**file, 0).next;
             std::uint64_t bytes = 0;
             std::memcpy(&bytes, log + word_bytes, sizeof bytes);

@@ -11,6 +11,7 @@
 #include <open/sealing.hpp>
 #include <pool/copying.hpp>
 #include <pool/file_checks.hpp>
+#include <pool/mapping.hpp>
 
 #include <fmt/format.h>
 
@@ -123,8 +124,9 @@ result<pool> pool::open(const std::string& path, const open_options& options) tr
                                   "holdfast_instrument or holdfast-clang++, or define "
                                   "HOLDFAST_UNINSTRUMENTED",
                                   path)};
+    const bool fenced = options.mode == mode::pmem && !options.expert.eadr && !caches_persist();
     if (!options.read_only)
-        if (status s = check_program(path, options.mode, given); !s.ok()) return s;
+        if (status s = check_program(path, fenced, given); !s.ok()) return s;
     if (!options.engines.empty()) return impl::open_with(path, options);
     open_options of_program = options;
     of_program.engines = engines_of_program();

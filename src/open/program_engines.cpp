@@ -37,9 +37,9 @@ std::vector<engine_ptr> engines_of_program() {
     return found;
 }
 
-status check_program(const std::string& path, hf::mode mode, std::uint32_t given) {
+status check_program(const std::string& path, bool fenced, std::uint32_t given) {
     const std::uint32_t with_sections = bits_with_sections(given);
-    const std::uint32_t used = registry::engines_that_run(mode);
+    const std::uint32_t used = registry::engines_that_run(fenced);
     if (with_sections == 0 || used == 0 || (with_sections & used) != 0) return {};
     return refusal(
         path, errc::bad_argument,

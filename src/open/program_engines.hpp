@@ -17,9 +17,9 @@ namespace hf {
 /// program has, those. Throw std::bad_alloc.
 std::vector<engine_ptr> engines_of_program();
 std::vector<engine_ptr> linked_engines();
-/// Whether sections of this program can run in 'mode' with the engines 'given', where any of those
-/// has sections at all: a pool of an engine without sections is open beside those of the program's.
-/// Errors: bad_argument.
-status check_program(const std::string& path, hf::mode mode, std::uint32_t given);
+/// Whether sections of this program can run, in a fenced medium or another one, with the engines
+/// 'given', where any of those has sections at all: a pool of an engine without sections is open
+/// beside those of the program's. Errors: bad_argument.
+status check_program(const std::string& path, bool fenced, std::uint32_t given);
 
 } // namespace hf

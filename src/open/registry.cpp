@@ -16,6 +16,8 @@
 #include <pthread.h>
 #include <span>
 
+constinit thread_local hf::section* hf::current_section = nullptr;
+
 namespace hf::registry {
 namespace {
 
@@ -209,9 +211,9 @@ std::uint32_t engines_of_functions() noexcept {
     return bits;
 }
 
-std::uint32_t engines_that_run(hf::mode mode) noexcept {
+std::uint32_t engines_that_run(bool fenced) noexcept {
     std::uint32_t bits = engines_of_functions();
-    if (mode != hf::mode::pmem) return bits;
+    if (!fenced) return bits;
     const int chosen = functions_for_two.load(std::memory_order_acquire);
 #define HF_ENGINE_ROW(name, bit, sections, verb, build, logs)
 #define HF_ENGINE_CHOICE(name, in_order, elsewhere)                                                \

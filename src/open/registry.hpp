@@ -9,7 +9,13 @@
 #include <atomic>
 #include <mutex>
 
-namespace hf::registry {
+namespace hf {
+
+class section;
+/// The section open on this thread, or null.
+extern constinit thread_local section* current_section __attribute__((tls_model("initial-exec")));
+
+namespace registry {
 
 void add(pool::impl* pool);
 void remove(pool::impl* pool);
@@ -40,8 +46,8 @@ const hf_txfunc* find_txfunc(std::uint64_t id, std::uint64_t version) noexcept;
 std::uint32_t engines_of_functions() noexcept;
 /// Bits of the engines that the function is compiled for; 0: it is described by hand.
 std::uint32_t engines_of(const hf_txfunc& function) noexcept;
-/// The same, without the form that pools of this mode never run.
-std::uint32_t engines_that_run(hf::mode mode) noexcept;
+/// The same; 'fenced': without the form that pools in such a medium never run.
+std::uint32_t engines_that_run(bool fenced) noexcept;
 /// One function more, or less, that is compiled for these engines: none if it is described by hand,
 /// two where the pool's medium chooses.
 void count_function(std::uint32_t engines, int change) noexcept;
@@ -53,4 +59,5 @@ inline std::uint64_t only_instance() noexcept {
     return detail::only_instance.load(std::memory_order_relaxed);
 }
 
-} // namespace hf::registry
+} // namespace registry
+} // namespace hf

@@ -310,6 +310,15 @@ status check_use(const std::string& path, const pool_header& h, const file_optio
                 "left open in process mode by boot {}, this is boot {}: its pages may not all "
                 "have reached the disk; open with salvage to look at what did",
                 printable(h.boot_id, sizeof h.boot_id), boot.id));
+    // Logs in an ordered medium have no checks: nothing shows where the end is missing.
+    const bool caches_persisted = (h.required_features & feature_caches_persist) != 0;
+    const bool believed = options.mode == mode::pmem && options.eadr;
+    if (h.open != 0 && caches_persisted && !believed && !is_whole_copy(h) && !same_boot(h, boot) &&
+        !options.salvage)
+        return refusal(path, errc::torn,
+                       "left open in pmem mode with caches that persist (eADR), before the machine "
+                       "went down: open it in pmem mode on such a machine, or with expert.eadr; "
+                       "salvage opens it to look at what is there");
     return {};
 }
 

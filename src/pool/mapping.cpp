@@ -3,7 +3,11 @@
 #include <pool/mapping.hpp>
 
 #include <cerrno>
+#include <filesystem>
+#include <fstream>
+#include <string>
 #include <sys/mman.h>
+#include <system_error>
 
 namespace hf {
 namespace {
@@ -65,6 +69,20 @@ int can_map_sync(int fd) noexcept {
         return errno == EINVAL ? EOPNOTSUPP : errno; // an older kernel says EINVAL
     ::munmap(got, page);
     return 0;
+}
+
+bool caches_persist(const char* regions) {
+    std::error_code failed;
+    bool any = false;
+    std::filesystem::directory_iterator each(regions, failed);
+    for (; !failed && each != end(each); each.increment(failed)) {
+        if (!each->path().filename().native().starts_with("region")) continue;
+        std::string domain;
+        std::ifstream(each->path() / "persistence_domain") >> domain;
+        if (domain != "cpu_cache") return false;
+        any = true;
+    }
+    return any && !failed;
 }
 
 void populate(void* at, std::uint64_t bytes) noexcept {

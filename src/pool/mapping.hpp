@@ -25,6 +25,9 @@ int map_file(void* at, int fd, std::uint64_t offset, std::uint64_t bytes, mapped
 /// 0 when the file can be mapped so that a store, once flushed, survives power loss (DAX);
 /// EOPNOTSUPP when it cannot; any other error when that could not be found out.
 int can_map_sync(int fd) noexcept;
+/// Whether caches persist (eADR): the kernel says so of each region of persistent memory, and there
+/// is one. The folder has the regions; another one is for tests. Throws std::bad_alloc.
+bool caches_persist(const char* regions = "/sys/bus/nd/devices");
 /// Faults every page in, for writing. Best effort.
 void populate(void* at, std::uint64_t bytes) noexcept;
 

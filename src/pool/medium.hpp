@@ -6,9 +6,11 @@
 // (persist/line_log.hpp).
 //
 // The kind of a medium is what a failure can take:
-//   ordered  nothing: every store that was made is there, in program order: mode process
-//   fenced   what was not flushed and fenced, in any order: mode pmem. With eADR, what was not
-//            fenced
+//   ordered  nothing: every store that was made is there, in program order: mode process, and mode
+//            pmem where caches persist (eADR). There a failure may take what the processor has not
+//            yet put into its cache: a thread's last stores, which nobody has seen, and with them
+//            all that the thread did after them
+//   fenced   what was not flushed and fenced, in any order: mode pmem elsewhere
 //   batched  everything since the last batch, together: mode power. A batch can be made to have all
 //            of a section (persist/line_log.hpp, 3)
 // Code that each store passes through is compiled for a kind (as_its_kind), and checks nothing when
@@ -36,7 +38,7 @@ public:
     constexpr hf::domain domain() const noexcept { return domain_; }
     /// Whether stores survive in the order in which they were made, and none is torn: fences only
     /// keep the compiler from changing that order.
-    constexpr bool keeps_order() const noexcept { return domain_ == hf::domain::process; }
+    constexpr bool keeps_order() const noexcept { return !loses_caches(); }
     /// A line survives for certain only once it is written back, and that has been waited for.
     constexpr bool loses_caches() const noexcept { return domain_ == hf::domain::adr; }
     /// Whether a fenced store may still be lost, with all later ones: the batch to which it

@@ -54,7 +54,7 @@ result<std::unique_ptr<pool_file>> pool_file::open(const std::string& path,
         if (options.creation != create::always_new) {
             auto existing = os_file::open_existing(path, options.follow_symlinks, held_by(options));
             if (existing) {
-                pool->file_.take(*existing);
+                pool->take(*existing);
                 status good = pool->reads_beside() ? pool->take_over_beside() : pool->take_over();
                 if (!good.ok()) return good;
                 return pool;
@@ -66,7 +66,7 @@ result<std::unique_ptr<pool_file>> pool_file::open(const std::string& path,
         auto fresh = os_file::create_new(path, held_by(options));
         status created;
         if (fresh) {
-            pool->file_.take(*fresh);
+            pool->take(*fresh);
             created = pool->create_or_say_why();
             if (created.ok()) return pool;
             pool->file_.unlink(); // still locked, so nobody else can have made a pool of it
@@ -95,7 +95,7 @@ result<std::unique_ptr<pool_file>> pool_file::open_to_replace(const std::string&
     std::unique_ptr<pool_file> pool{new pool_file(path, options)};
     auto existing = os_file::open_existing(path, options.follow_symlinks, held::to_write);
     if (!existing) return existing.error();
-    pool->file_.take(*existing);
+    pool->take(*existing);
     if (status good = pool->take_over(); !good.ok()) return good;
     return pool;
 } catch (const std::bad_alloc&) {
@@ -322,6 +322,13 @@ status pool_file::choose_base(const pool_header& h) {
     HF_ASSERT_SLOW(base + shape.max_bytes <= base_high);
     shape_ = shape; // from here on the destructor gives the range back
     return {};
+}
+
+/// Asks for what the platform offers: caches that persist.
+void pool_file::take(os_file& opened) {
+    file_.take(opened);
+    if (asked_.mode == hf::mode::pmem && caches_persist())
+        asked_.eadr |= can_map_sync(file_.descriptor()) == 0;
 }
 
 status pool_file::settle_mode() {

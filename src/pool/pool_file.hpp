@@ -287,6 +287,7 @@ private:
     status place(const pool_header& header, relocation wanted);
     status relocate(const pool_header& header);
     status choose_base(const pool_header& header);
+    void take(os_file& opened);
     status settle_mode();
     status settle_power_mode();
     status find_doubts(const pool_header& h, const boot_identifier& boot);

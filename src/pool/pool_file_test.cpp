@@ -2,10 +2,13 @@
 //
 // Goal: a pool is found again at its address, with its size and its bytes, whether it was closed or
 // abandoned. Method: create, reopen, grow and abandon files on tmpfs and on a disk.
+#include <pool/mapping.hpp>
 #include <pool/test_support.hpp>
 
 #include <cstring>
 #include <fcntl.h>
+#include <filesystem>
+#include <fstream>
 #include <set>
 #include <thread>
 
@@ -183,12 +186,37 @@ TEST_F(PoolFile, PmemModeOnTmpfsIsEmulatedAndSaysSo) {
     EXPECT_EQ(file->domain(), domain::adr);
     ASSERT_EQ(file->warnings().size(), 1U);
     file.reset();
+    EXPECT_FALSE(open_good()->medium().keeps_order());
     options.eadr = true;
-    EXPECT_EQ(open_good()->domain(), domain::eadr);
+    file = open_good();
+    EXPECT_EQ(file->domain(), domain::eadr);
+    EXPECT_TRUE(file->medium().keeps_order());
+    file.reset();
     options.mode = mode::process;
     file = open_good();
     EXPECT_EQ(file->domain(), domain::process);
     EXPECT_FALSE(file->emulated());
+}
+
+/// As the kernel describes regions of persistent memory.
+TEST_F(PoolFile, CachesPersistWhereEveryRegionSaysSo) {
+    namespace fs = std::filesystem;
+    const fs::path regions = path + ".regions";
+    fs::remove_all(regions);
+    EXPECT_FALSE(caches_persist(regions.c_str()));
+    const auto says = [&](const char* region, const char* domain) {
+        fs::create_directories(regions / region);
+        if (domain != nullptr)
+            std::ofstream(regions / region / "persistence_domain") << domain << '\n';
+        return caches_persist(regions.c_str());
+    };
+    EXPECT_FALSE(says("nmem0", nullptr)) << "it is no region";
+    EXPECT_TRUE(says("region0", "cpu_cache"));
+    EXPECT_TRUE(says("region1", "cpu_cache"));
+    EXPECT_FALSE(says("region2", "memory_controller"));
+    fs::remove_all(regions / "region2");
+    EXPECT_FALSE(says("region3", nullptr)) << "it does not say";
+    fs::remove_all(regions);
 }
 
 TEST_F(PoolFile, GrowthAppendsZeroedExtentsThatSurviveReopening) {

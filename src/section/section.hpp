@@ -38,10 +38,6 @@
 
 namespace hf {
 
-class section;
-/// The section open on this thread, or null.
-extern constinit thread_local section* current_section __attribute__((tls_model("initial-exec")));
-
 /// How the thread's next section can begin without looking further: as its last one did, by the
 /// same protocol and in the same pool, as long as that is the only one of the process. Whatever
 /// begins otherwise withdraws it (section::start).

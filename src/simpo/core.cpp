@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <base/assert.hpp>
-#include <open/registry.hpp>
 #include <simpo/core.hpp>
 
 #include <algorithm>
@@ -64,6 +63,11 @@ void core::wait_for_lock() {
 
 void core::refuse_use(const char* what) const {
     if (pool_->file->is_parents()) registry::refuse_parents(nullptr, what);
+    if (current_section != nullptr)
+        fatal(
+            "%s: a persistent object is used inside a section, which would not take that back: use "
+            "it before the section or after it",
+            what);
     if (destroyed_)
         fatal("%s: the persistent object was destroyed: a handle is of no use after that", what);
     if (is_called_here())

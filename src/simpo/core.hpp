@@ -20,6 +20,7 @@
 
 #include <base/writer_lock.hpp>
 #include <open/pool_impl.hpp>
+#include <open/registry.hpp>
 #include <pool/forks.hpp>
 #include <simpo/callers.hpp>
 #include <simpo/log_array.hpp>
@@ -114,7 +115,8 @@ public:
 
     /// Ends the process with a message if 'what' may not use it. Notes that it is used.
     void check_usable(const char* what) const {
-        if (forked_ != forks::count() || destroyed_ || is_called_here()) [[unlikely]]
+        if (forked_ != forks::count() || destroyed_ || is_called_here() ||
+            current_section != nullptr) [[unlikely]]
             refuse_use(what);
         keeper_->note_use(used_);
     }

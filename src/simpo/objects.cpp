@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <base/assert.hpp>
+#include <open/registry.hpp>
 #include <pool/file_checks.hpp>
 #include <simpo/objects.hpp>
 
@@ -144,6 +145,11 @@ status objects::usable(bool writing) const {
     if (status here = pool_->usable(); !here.ok()) return here;
     if (writing && pool_->file->read_only())
         return refusal(pool_->file->path(), errc::permission, "the pool is open read-only");
+    if (writing && current_section != nullptr)
+        return refusal(
+            pool_->file->path(), errc::bad_argument,
+            "persistent objects are made and destroyed inside a section, which would not "
+            "take that back: do it before the section or after it");
     if (pool_->file->reads_beside())
         return refusal(
             pool_->file->path(), errc::permission,

@@ -6,6 +6,9 @@
 #include <simpo/functions.hpp>
 #include <simpo/test_support.hpp>
 
+#include <holdfast/abi/holdfast_abi.h>
+#include <holdfast/undo.hpp>
+
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -54,6 +57,34 @@ TEST(SimpoRefusal, AnotherClassVersionOrSizeIsToldApart) {
     EXPECT_EQ(object<short_digits>::destroy(in.pool(), "it").code(), errc::wrong_layout);
     expect_refused(object<digits>::find(in.pool(), "other").error(), errc::not_found,
                    {"\"other\""});
+}
+
+/// A section would not take it back.
+TEST(SimpoRefusal, ASectionUsesNoObject) {
+    static const hf_arg schema[] = {{0, sizeof(void*), HF_ARG_POOL_POINTER}};
+    static const hf_txfunc described{HF_ABI_VERSION, sizeof(void*), 2472, 1,      "uses",
+                                     "here",         schema,        1,    nullptr};
+    const auto in_section = [](const auto& use) {
+        test_pool in;
+        in.how.engines.push_back(undo::engine());
+        in.open();
+        auto made = in.make<digits>();
+        auto* const word = in.pool().root<std::uint64_t>();
+        hf_undo_begin(&described, &word);
+        use(in.pool(), made);
+        hf_undo_commit();
+        EXPECT_TRUE(object<digits>::find(in.pool(), "it"));
+    };
+    in_section([](pool& p, auto&) {
+        expect_refused(object<digits>::create(p, "another").error(), errc::bad_argument,
+                       {"inside a section"});
+        expect_refused(object<digits>::destroy(p, "it"), errc::bad_argument, {"inside a section"});
+    });
+    EXPECT_DEATH(
+        in_section([](pool& p, auto&) { static_cast<void>(object<digits>::find(p, "it")); }),
+        "find: a persistent object is used inside a section");
+    EXPECT_DEATH(in_section([](pool&, auto& made) { made.checkpoint(); }),
+                 "checkpoint: a persistent object is used inside a section");
 }
 
 TEST(SimpoRefusal, NamesAndLogsHaveBounds) {
