@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "analysis/AddressSources.h"
+#include "analysis/CallReasons.h"
+#include "analysis/Calls.h"
 
 #include "llvm/Demangle/Demangle.h"
 #include "llvm/IR/Constants.h"
@@ -47,12 +49,26 @@ Source ofConstant(const Constant *C) {
   return {};
 }
 
+bool takesScratch(const CallBase &Call) {
+  return Call.getType()->isPointerTy() &&
+         classifyCall(Call).Kind == CallKind::Scratch;
+}
+
+// A function that is a source by what it returns, not by its own address.
+bool isScratch(const Source &S) {
+  return S.Is == Source::Fixed && S.Which && isa<Function>(S.Which) &&
+         !whyVolatileMemory(S.Which->getName()).empty();
+}
+
 std::string nameOf(const Source &S) {
   if (S.Is == Source::Local)
     return "a local variable";
   std::string Name = demangle(S.Which->getName().str());
   if (Name == "__errno_location") // what it returns: ofCall
     return "errno";
+  if (isScratch(S))
+    return "memory outside of the pool, by '" +
+           StringRef(Name).split('(').first.str() + "'";
   if (isa<Function>(S.Which))
     return "function '" + Name + "'";
   if (S.Which->isThreadLocal())

@@ -60,6 +60,12 @@ Source ofConstant(const llvm::Constant *C);
 /// every process.
 bool leavesAlignment(unsigned Opcode, const llvm::APInt &By);
 
+/// Whether the call takes memory outside of the pool.
+bool takesScratch(const llvm::CallBase &Call);
+
+/// Whether it is the address of such memory.
+bool isScratch(const Source &S);
+
 /// For a message.
 std::string nameOf(const Source &S);
 

@@ -12,8 +12,10 @@ std::string whyVolatileMemory(StringRef Name) {
   bool Takes =
       StringSwitch<bool>(Name)
           .Cases("malloc", "calloc", "realloc", "reallocarray", true)
-          .Cases("aligned_alloc", "posix_memalign", "memalign", true)
-          .Cases("valloc", "strdup", "strndup", "__strdup", true)
+          .Cases("aligned_alloc", "memalign", "valloc", true)
+          .Case("posix_memalign", true)
+          .Cases("strdup", "strndup", "__strdup", true)
+          .Cases("hf_c_new", "hf_c_new_aligned", true)
           .Default(Name.starts_with("_Znw") || Name.starts_with("_Zna"));
   bool GivesBack =
       Name == "free" || Name.starts_with("_Zdl") || Name.starts_with("_Zda");

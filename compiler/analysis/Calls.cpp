@@ -13,7 +13,9 @@
 // 4. A visible body is cloned and instrumented.
 // 5. Exceptions, clocks and random numbers are for sections that are never
 //    re-executed and can be taken back.
-// 6. Everything else is forbidden, with the most helpful reason we know.
+// 6. Memory outside of the pool is for sections that never run again: a crash
+//    takes it away with all that knows of it.
+// 7. Everything else is forbidden, with the most helpful reason we know.
 #include "analysis/Calls.h"
 #include "analysis/CallReasons.h"
 #include "analysis/Names.h"
@@ -130,6 +132,13 @@ std::string runtimeVersionOf(StringRef Name) {
   return "";
 }
 
+StringRef quietNewOf(StringRef Name) {
+  return StringSwitch<StringRef>(Name)
+      .Cases("_Znwm", "_Znam", "hf_c_new")
+      .Cases("_ZnwmSt11align_val_t", "_ZnamSt11align_val_t", "hf_c_new_aligned")
+      .Default("");
+}
+
 static const RuntimeVersion *findRuntimeVersion(StringRef Name) {
   if (!Name.consume_front("hf_c_"))
     return nullptr;
@@ -229,6 +238,8 @@ static bool touchesNoMemory(StringRef Name) {
       .Case("_ZNSt3__112__next_primeEm", true)
       .Default(Name.starts_with("__ubsan_handle_") ||
                Name.starts_with("__sanitizer_dtor_callback") ||
+               // An object with a virtual table is in no pool.
+               Name == "__dynamic_cast" ||
                Name.starts_with("__sanitizer_cov_") ||
                // memcpy and relatives are not among them: those write.
                ((Name.starts_with("__asan_") || Name.starts_with("__tsan_")) &&
@@ -326,6 +337,7 @@ bool mayUnwind(const CallBase &Call) {
   case CallKind::Body:
   case CallKind::Throws:
   case CallKind::Unrepeatable:
+  case CallKind::Scratch:
     return true;
   default:
     return !calledFunction(Call);
@@ -383,8 +395,6 @@ static std::string whyForbidden(StringRef Name) {
       "scanf",        "fscanf",        "getchar", "fgets",    "perror",
       "__printf_chk", "__fprintf_chk", "syscall", "system"};
   std::string Pretty = "'" + demangle(Name) + "'";
-  if (std::string Why = whyVolatileMemory(Name); !Why.empty())
-    return Why;
   if (Io.contains(Name) || Name.starts_with("_ZNSo") ||
       Name.starts_with("_ZStls") || Name.starts_with("_ZSt16__ostream_insert"))
     return "input or output by " + Pretty +
@@ -588,6 +598,10 @@ CallMeaning classifyCall(const CallBase &Call) {
     return {CallKind::Reads, ""};
   if (touchesNoMemory(Name))
     return {CallKind::NoAccess, ""};
+  if (std::string Why = whyVolatileMemory(Name); !Why.empty())
+    return {Name == "posix_memalign" ? CallKind::Forbidden // stores the address
+                                     : CallKind::Scratch,
+            Why};
   if (isPoolLock(Name))
     return {CallKind::Locks, whyForbidden(Name)};
   if (isExceptionRuntime(Name) || isStandardException(Name) ||

@@ -103,14 +103,16 @@ static void bufferWrites(const Sections &All, const FreshFunctions &Fresh) {
   }
 }
 
-/// Makes the instances for one engine. 'Fit' becomes false where they break a rule.
+/// Makes the instances for one engine. 'Fit' becomes false where they break a rule;
+/// 'Warns': what may be wrong in them is reported.
 static Sections makeInstances(ArrayRef<Function *> Txfuncs,
                               ArrayRef<Function *> Callees,
-                              const SectionOptions &Options, bool &Fit) {
+                              const SectionOptions &Options, bool Warns,
+                              bool &Fit) {
   Sections All = cloneSections(Txfuncs, Callees, Options);
   if (Options.Engine->Logs != LoggedWrites::selected)
     dropSelections(All);
-  Fit &= checkSections(All);
+  Fit &= checkSections(All, Warns);
   dropUnfit(All);
   return All;
 }
@@ -154,8 +156,9 @@ static void instrument(ArrayRef<Function *> Txfuncs,
   for (const EngineInfo *Engine : Options.Engine->forms()) {
     SectionOptions Its = Options;
     Its.Engine = Engine;
-    if (Fit) // else the next form has the same errors
-      Forms.push_back(makeInstances(Txfuncs, Callees, Its, Fit));
+    if (Fit) // else the next form has the same errors, and all have one's warnings
+      Forms.push_back(
+          makeInstances(Txfuncs, Callees, Its, /*Warns=*/Forms.empty(), Fit));
   }
   Sections &First = Forms.front();
 
