@@ -80,4 +80,18 @@ std::string nameOf(const Source &S) {
                                       : "constant '" + Name + "'";
 }
 
+std::string whyStored(const Source &S) {
+  StringRef Name = S.Which ? S.Which->getName() : "";
+  if (Name.starts_with("_ZTV") || Name.starts_with("_ZTT") ||
+      Name.starts_with("_ZTC"))
+    return "address of a virtual table is stored to the pool: it is another in "
+           "every process; keep alternatives in a std::variant";
+  return "address of " + nameOf(S) +
+         ", or a number made of it, is stored to the pool: it is another in "
+         "every process; " +
+         (isScratch(S) ? "use hf::make or hf_alloc, and in a container "
+                         "hf::allocator"
+                       : "store contents, or an index");
+}
+
 } // namespace holdfast

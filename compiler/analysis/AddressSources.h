@@ -66,8 +66,9 @@ bool takesScratch(const llvm::CallBase &Call);
 /// Whether it is the address of such memory.
 bool isScratch(const Source &S);
 
-/// For a message.
+/// For messages: its name, and what is wrong when it is stored to the pool.
 std::string nameOf(const Source &S);
+std::string whyStored(const Source &S);
 
 } // namespace holdfast
 

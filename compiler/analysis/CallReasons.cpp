@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "analysis/CallReasons.h"
 
+#include "llvm/ADT/StringSet.h"
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/Demangle/Demangle.h"
 
@@ -31,6 +32,32 @@ std::string whyVolatileMemory(StringRef Name) {
            ", which is not taken back with the section: use hf::destroy or "
            "hf_free for blocks of the pool, and in a container hf::allocator";
   return "";
+}
+
+bool varies(StringRef Name) {
+  static const StringSet<> Varying = {"time",
+                                      "clock",
+                                      "clock_gettime",
+                                      "gettimeofday",
+                                      "rand",
+                                      "rand_r",
+                                      "random",
+                                      "lrand48",
+                                      "drand48",
+                                      "mrand48",
+                                      "getrandom",
+                                      "getentropy",
+                                      "getpid",
+                                      "gettid",
+                                      "pthread_self",
+                                      "getenv",
+                                      "arc4random",
+                                      "_ZNSt6chrono3_V212system_clock3nowEv",
+                                      "_ZNSt6chrono3_V212steady_clock3nowEv",
+                                      "_ZNSt3__16chrono12system_clock3nowEv",
+                                      "_ZNSt3__16chrono12steady_clock3nowEv",
+                                      "_ZNSt13random_device9_M_getvalEv"};
+  return Varying.contains(Name);
 }
 
 /// Whether HF_PURE may be right for it, as far as its name shows: not where it

@@ -344,36 +344,9 @@ bool mayUnwind(const CallBase &Call) {
   }
 }
 
-/// Functions whose result is another at the next call.
-static bool isVarying(StringRef Name) {
-  static const StringSet<> Varying = {"time",
-                                      "clock",
-                                      "clock_gettime",
-                                      "gettimeofday",
-                                      "rand",
-                                      "rand_r",
-                                      "random",
-                                      "lrand48",
-                                      "drand48",
-                                      "mrand48",
-                                      "getrandom",
-                                      "getentropy",
-                                      "getpid",
-                                      "gettid",
-                                      "pthread_self",
-                                      "getenv",
-                                      "arc4random",
-                                      "_ZNSt6chrono3_V212system_clock3nowEv",
-                                      "_ZNSt6chrono3_V212steady_clock3nowEv",
-                                      "_ZNSt3__16chrono12system_clock3nowEv",
-                                      "_ZNSt3__16chrono12steady_clock3nowEv",
-                                      "_ZNSt13random_device9_M_getvalEv"};
-  return Varying.contains(Name);
-}
-
 bool isVarying(const CallBase &Call) {
   const Function *Callee = calledFunction(Call);
-  return Callee && isVarying(Callee->getName());
+  return Callee && varies(Callee->getName());
 }
 
 /// Where a thread's errno lies, always the same for it.
@@ -400,7 +373,7 @@ static std::string whyForbidden(StringRef Name) {
     return "input or output by " + Pretty +
            " would happen again if the section must be run again, and is not "
            "taken back with it: do it before the section or after it";
-  if (isVarying(Name))
+  if (varies(Name))
     return "nondeterministic call of " + Pretty +
            ": call it before the section and pass the result as an argument, "
            "or use engine auto";
@@ -604,8 +577,8 @@ CallMeaning classifyCall(const CallBase &Call) {
             Why};
   if (isPoolLock(Name))
     return {CallKind::Locks, whyForbidden(Name)};
-  if (isExceptionRuntime(Name) || isStandardException(Name) ||
-      isVarying(Name) || isErrno(Name))
+  if (isExceptionRuntime(Name) || isStandardException(Name) || varies(Name) ||
+      isErrno(Name))
     return {CallKind::Unrepeatable, whyForbidden(Name)};
   return {CallKind::Forbidden, whyForbidden(Name)};
 }

@@ -140,7 +140,9 @@ private:
     const Value *Stored = Store.getValueOperand();
     StorePlace To = Places.of(Store.getPointerOperand());
     for (unsigned Part = 0; Part != partsOf(Stored->getType()); ++Part)
-      note(To, sourceOfPart(Stored, Part), isDirect(Stored),
+      note(To, sourceOfPart(Stored, Part),
+           Stored->getType()->isPointerTy() &&
+               (RunsAgain || mayStray(Stored, 0)),
            Store.getDebugLoc(), whereOfPart(Store, Part));
     if (To.Is == StorePlace::Pool)
       if (Source At = chosenBy(Store.getPointerOperand());
@@ -209,14 +211,8 @@ private:
     return S;
   }
 
-  /// Whether SectionRules knows of the address, if it is a local's; or it leads
-  /// elsewhere, as a self-relative pointer that is a local.
-  bool isDirect(const Value *Stored) const {
-    return Stored->getType()->isPointerTy() &&
-           (RunsAgain || mayStray(Stored, 0));
-  }
-
-  /// 'Direct': the address itself, stored here.
+  /// 'Direct': the address itself, stored here. A local's is known to SectionRules,
+  /// or leads elsewhere, as a self-relative pointer does.
   void note(StorePlace To, Source Of, bool Direct, const DebugLoc &Where,
             const Extent &At = {}) {
     if (!Of.interesting() && To.Is == StorePlace::Parameter)
@@ -259,22 +255,7 @@ private:
     if (!Reporting ||
         (isScratch(S) && Current->ReachedFrom->hasFnAttribute(ClosureAttr)))
       return;
-    if (S.Which && (S.Which->getName().starts_with("_ZTV") ||
-                    S.Which->getName().starts_with("_ZTT") ||
-                    S.Which->getName().starts_with("_ZTC")))
-      return Stored(*Current,
-                    "address of a virtual table is stored to the pool: it is "
-                    "another in every process; keep alternatives in a "
-                    "std::variant",
-                    Where);
-    Stored(*Current,
-           "address of " + nameOf(S) +
-               ", or a number made of it, is stored to the pool: it is another "
-               "in every process; " +
-               (isScratch(S) ? "use hf::make or hf_alloc, and in a container "
-                               "hf::allocator"
-                             : "store contents, or an index"),
-           Where);
+    Stored(*Current, whyStored(S), Where);
   }
 
   static Extent whereOfPart(const StoreInst &Store, unsigned Part) {

@@ -6,7 +6,7 @@
 // (1) Types are not known. A word counts that lies at a multiple of its size, and whose value is in
 //     the pool's own range of addresses, or where Linux puts the stacks, heaps, libraries and
 //     code of programs that it places itself. A number may look like that.
-// (2) An address of any byte of an allocated block leads there, and so does that of its end.
+// (2) An address of a byte of an allocated block, or of its end, leads there.
 // (3) Blocks in which engines keep logs and frames are left out: those may name the process.
 #pragma once
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Goal: a word of a block that leads out of the pool, or into it and to no block, is found; what leads to
-// a block, or is a number, is not. Method: such words in every place of one block of a small pool.
+// Goal: a word of a block that leads out of the pool, or into it and to no block, is found; what
+// leads to a block, or is a number, is not. Method: such words in every place of one block.
 #include <verify/pointers.hpp>
 #include <verify/test_pools.hpp>
 
