@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <base/assert.hpp>
+#include <open/mark_guard.hpp>
 #include <section/word_protocol.hpp>
 
 namespace hf {
@@ -18,7 +19,7 @@ void word_protocol::offer_again() noexcept {
     next.by = this;
     next.engine = engine().bit;
     const bool asked_first = resumes_here.load(std::memory_order_relaxed) != nullptr;
-    next.instance = begins_again_ && !asked_first ? instance_ : next_section::none;
+    next.instance = begins_again_ && !asked_first && !mark_guard::is_on() ? instance_ : next_section::none;
 }
 
 void word_protocol::commit_blocks() noexcept {
