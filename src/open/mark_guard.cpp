@@ -30,6 +30,10 @@ namespace {
 
 constinit std::atomic<bool (*)(const void*) noexcept> may_store_here{nullptr};
 struct sigaction before{}, before_step{};
+/// The library's stores outside of sections since one ended. Behind so many the pool stays writable
+/// until the next one ends: containers that log nothing store a lot.
+constexpr unsigned steps_max = 200;
+constinit std::atomic<unsigned> steps{0};
 /// Where the library's store, which is being made alone, leads to; null: none is.
 constinit thread_local pool::impl* stepping = nullptr;
 
@@ -144,8 +148,10 @@ void on_fault(int signal, siginfo_t* about, void* context) {
             std::none_of(by.calls.begin(), by.calls.begin() + by.in_first, is_ours))
             report(*pool, about->si_addr, by.calls);
 #if defined(__x86_64__)
-        stepping = pool;
-        step(at, true);
+        if (++steps <= steps_max) {
+            stepping = pool;
+            step(at, true);
+        }
 #endif
     }
     set_protection(*pool, PROT_READ | PROT_WRITE);
@@ -179,6 +185,7 @@ void start(const expert_options& options, pool::impl& pool) {
 }
 
 void close(pool::impl& pool) noexcept {
+    steps = 0;
     if (is_on() && is_guarded(pool)) set_protection(pool, PROT_READ);
 }
 

@@ -10,8 +10,8 @@
 //     of the public headers inlined. Line tables are needed, and llvm-symbolizer or addr2line: what
 //     is done by unknown code passes.
 // (3) A staged block is the program's to fill. Not seen are stores while the pool is writable: for
-//     another thread's section, or one that resumes; on other processors than x86-64, since the
-//     library stored outside of one.
+//     another thread's section, or one that resumes; where the library has stored outside of
+//     sections often (on processors other than x86-64: once) since one ended.
 // (4) The system cannot store there either: a read() into a staged block fails where another thread
 //     ends a section at the same time.
 #pragma once
