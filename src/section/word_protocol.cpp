@@ -19,7 +19,8 @@ void word_protocol::offer_again() noexcept {
     next.by = this;
     next.engine = engine().bit;
     const bool asked_first = resumes_here.load(std::memory_order_relaxed) != nullptr;
-    next.instance = begins_again_ && !asked_first && !mark_guard::is_on() ? instance_ : next_section::none;
+    next.instance =
+        begins_again_ && !asked_first && !mark_guard::is_on() ? instance_ : next_section::none;
 }
 
 void word_protocol::commit_blocks() noexcept {
