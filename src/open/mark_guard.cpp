@@ -189,7 +189,7 @@ void close(pool::impl& pool) noexcept {
     if (is_on() && is_guarded(pool)) set_protection(pool, PROT_READ);
 }
 
-void leave(pool::impl& pool) noexcept {
+void open(pool::impl& pool) noexcept {
     if (is_guarded(pool)) set_protection(pool, PROT_READ | PROT_WRITE);
 }
 

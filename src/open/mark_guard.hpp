@@ -27,8 +27,9 @@ namespace hf::mark_guard {
 void start(const expert_options& options, pool::impl& pool);
 /// The pool is read-only. Requires: is_on().
 void close(pool::impl& pool) noexcept;
-/// The pool is guarded no more.
-void leave(pool::impl& pool) noexcept;
+/// The pool is writable: a section begins, which would make it so by its first store, and later; or
+/// the pool is closed.
+void open(pool::impl& pool) noexcept;
 /// 'may_store' says of this thread whether a store there is a section's, or to a block that is
 /// the program's to fill.
 void ask(bool (*may_store)(const void* address) noexcept) noexcept;

@@ -99,7 +99,7 @@ void add(pool::impl* pool) {
 }
 
 void remove(pool::impl* pool) {
-    if (mark_guard::is_on()) mark_guard::leave(*pool); // what closes it stores where nobody looks
+    if (mark_guard::is_on()) mark_guard::open(*pool); // what closes it stores where nobody looks
     std::scoped_lock held{guard()};
     for (auto& place : pools)
         if (place.bytes.load() != 0 && place.impl.load() == pool) {

@@ -72,6 +72,8 @@ void section::start(protocol& by, const hf_txfunc& function) {
     if (closely) [[unlikely]]
         prepared_.check(*pool_->file);
     next_section_here = {};
+    if (mark_guard::is_on()) [[unlikely]]
+        mark_guard::open(*pool_);
     copies_.clear();
     left_.start(closely);
     function_ = &function;
