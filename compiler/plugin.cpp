@@ -21,11 +21,13 @@
 
 #include "llvm/Config/llvm-config.h"
 #include "llvm/IR/DiagnosticHandler.h"
+#include "llvm/IR/DiagnosticInfo.h"
 #include "llvm/IR/Instructions.h"
 #include "llvm/IR/Module.h"
 #include "llvm/Passes/PassBuilder.h"
 #include "llvm/Passes/PassPlugin.h"
 #include "llvm/Support/CommandLine.h"
+#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 
 #include <dlfcn.h>
@@ -104,6 +106,39 @@ SectionOptions holdfast::commandLineOptions() {
 }
 
 namespace {
+
+/// The part that needs clang's syntax tree (syntax/plugin.cpp): beside this
+/// library, or empty.
+SmallString<128> syntaxPath() {
+  Dl_info Own;
+  SmallString<128> Path;
+  if (dladdr(reinterpret_cast<void *>(&syntaxPath), &Own) != 0) {
+    Path = Own.dli_fname;
+    sys::path::remove_filename(Path);
+    sys::path::append(Path, "libholdfast-syntax.so");
+  }
+  return Path;
+}
+
+/// Where clang does not run (a linker, opt), nothing of it resolves, and it stays
+/// away.
+[[gnu::constructor]] void loadSyntax() {
+  dlopen(syntaxPath().c_str(), RTLD_NOW | RTLD_LOCAL);
+}
+
+/// Says so where clang compiles without it: nothing else would.
+struct WithoutSyntaxPass : PassInfoMixin<WithoutSyntaxPass> {
+  PreservedAnalyses run(Module &M, ModuleAnalysisManager &) {
+    if (SmallString<128> Path = syntaxPath(); !sys::fs::exists(Path))
+      M.getContext().diagnose(DiagnosticInfoInlineAsm(
+          Path +
+              " is missing: neither the types that pools store nor promises of "
+              "HF_PURE are checked. Install it beside the plugin",
+          DS_Warning));
+    return PreservedAnalyses::all();
+  }
+  static bool isRequired() { return true; }
+};
 
 /// In a module that was instrumented no further than for its link.
 constexpr StringLiteral Deferred = "holdfast.deferred_to_link";
@@ -196,6 +231,8 @@ void registerPasses(PassBuilder &Builder) {
           Passes.addPass(SplitCopiesPass());
         else if (Engine && Engine->resumes())
           Passes.addPass(SplitWordCopiesPass());
+        if (Engine)
+          Passes.addPass(WithoutSyntaxPass());
         Passes.addPass(LazyMembersPass());
         Passes.addPass(MarkFunctionsPass(commandLineOptions()));
         if (Trace)
@@ -241,19 +278,6 @@ void registerPasses(PassBuilder &Builder) {
           return false;
         return true;
       });
-}
-
-/// Loads the part that needs clang's syntax tree (syntax/plugin.cpp), which
-/// lies beside this library. Where clang does not run (a linker, opt), nothing
-/// of it resolves, and it stays away.
-[[gnu::constructor]] void loadSyntax() {
-  Dl_info Own;
-  if (dladdr(reinterpret_cast<void *>(&loadSyntax), &Own) == 0)
-    return;
-  SmallString<128> Path(Own.dli_fname);
-  sys::path::remove_filename(Path);
-  sys::path::append(Path, "libholdfast-syntax.so");
-  dlopen(Path.c_str(), RTLD_NOW | RTLD_LOCAL);
 }
 
 } // namespace

@@ -13,6 +13,7 @@
 #include <pool/os_file.hpp>
 #include <verify/image.hpp>
 #include <verify/mending.hpp>
+#include <verify/pointers.hpp>
 #include <verify/power_log.hpp>
 #include <verify/read_file.hpp>
 
@@ -35,7 +36,8 @@ using verify::verdict;
 
 struct asked {
     std::string path, output, to;
-    bool json = false, deep = false, in_place = false, roll_back = false, force = false;
+    bool json = false, deep = false, pointers = false, in_place = false, roll_back = false,
+         force = false;
 };
 
 [[noreturn]] void leave(verdict with) { throw cli::leave{static_cast<int>(with)}; }
@@ -76,9 +78,24 @@ void info(const asked& a) {
     leave(told ? verdict::good : found.outcome);
 }
 
+/// Each word that leads nowhere is a finding: nobody asks for them by chance.
+void add_stray_words(verify::report& to, const verify::read_file& file) {
+    constexpr std::size_t most = 1000;
+    if (!to.has_header || to.outcome == verdict::unreadable) return;
+    for (const auto& w :
+         verify::find_stray_words(verify::pool_image(file.bytes(), to.header), most)) {
+        to.outcome = verdict::damaged;
+        to.findings.push_back({w.offset,
+                               fmt::format("block {:#x}, {} bytes", w.in.offset, w.in.bytes),
+                               "a number, or an address of an object in the pool",
+                               fmt::format("{:#x}, which leads {}", w.word, w.leads)});
+    }
+}
+
 void verify_to(const asked& a, depth how) {
     auto file = opened(a);
-    const verify::report found = examined(a, file, how);
+    verify::report found = examined(a, file, how);
+    if (a.pointers) add_stray_words(found, file);
     print_verdict(a.path, found, how, a.json);
     leave(found.outcome);
 }
@@ -303,6 +320,8 @@ void add_pool_commands(const cli::command& app, char**) {
         add(app, "verify", "check, and the allocator's tables", a,
             [](const asked& given) { verify_to(given, given.deep ? depth::deep : depth::tables); });
     command.flag("--deep", a->deep, "and every block against the seal of the last close");
+    command.flag("--pointers", a->pointers,
+                 "and words that look like addresses and lead to no object");
     add(app, "dump", "every block, every lane with its pending log", a, dump);
     command = add(app, "copy", "the pool as it is now, while a process works on it", a, copy);
     command.value("TO", a->to, "the copy: a new file").required();

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "analysis/AddressSources.h"
+#include "analysis/CallReasons.h"
+#include "analysis/Calls.h"
 
 #include "llvm/Demangle/Demangle.h"
 #include "llvm/IR/Constants.h"
@@ -47,12 +49,26 @@ Source ofConstant(const Constant *C) {
   return {};
 }
 
+bool takesScratch(const CallBase &Call) {
+  return Call.getType()->isPointerTy() &&
+         classifyCall(Call).Kind == CallKind::Scratch;
+}
+
+// A function that is a source by what it returns, not by its own address.
+bool isScratch(const Source &S) {
+  return S.Is == Source::Fixed && S.Which && isa<Function>(S.Which) &&
+         !whyVolatileMemory(S.Which->getName()).empty();
+}
+
 std::string nameOf(const Source &S) {
   if (S.Is == Source::Local)
     return "a local variable";
   std::string Name = demangle(S.Which->getName().str());
   if (Name == "__errno_location") // what it returns: ofCall
     return "errno";
+  if (isScratch(S))
+    return "memory outside of the pool, by '" +
+           StringRef(Name).split('(').first.str() + "'";
   if (isa<Function>(S.Which))
     return "function '" + Name + "'";
   if (S.Which->isThreadLocal())
@@ -62,6 +78,20 @@ std::string nameOf(const Source &S) {
     return "global variable '" + Name + "'";
   return S.Which->hasPrivateLinkage() ? "a literal or constant"
                                       : "constant '" + Name + "'";
+}
+
+std::string whyStored(const Source &S) {
+  StringRef Name = S.Which ? S.Which->getName() : "";
+  if (Name.starts_with("_ZTV") || Name.starts_with("_ZTT") ||
+      Name.starts_with("_ZTC"))
+    return "address of a virtual table is stored to the pool: it is another in "
+           "every process; keep alternatives in a std::variant";
+  return "address of " + nameOf(S) +
+         ", or a number made of it, is stored to the pool: it is another in "
+         "every process; " +
+         (isScratch(S) ? "use hf::make or hf_alloc, and in a container "
+                         "hf::allocator"
+                       : "store contents, or an index");
 }
 
 } // namespace holdfast

@@ -60,8 +60,15 @@ Source ofConstant(const llvm::Constant *C);
 /// every process.
 bool leavesAlignment(unsigned Opcode, const llvm::APInt &By);
 
-/// For a message.
+/// Whether the call takes memory outside of the pool.
+bool takesScratch(const llvm::CallBase &Call);
+
+/// Whether it is the address of such memory.
+bool isScratch(const Source &S);
+
+/// For messages: its name, and what is wrong when it is stored to the pool.
 std::string nameOf(const Source &S);
+std::string whyStored(const Source &S);
 
 } // namespace holdfast
 

@@ -2,6 +2,7 @@
 #include "analysis/CallReasons.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringSet.h"
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/Demangle/Demangle.h"
 #include "llvm/IR/IntrinsicsX86.h"
@@ -14,8 +15,10 @@ std::string whyVolatileMemory(StringRef Name) {
   bool Takes =
       StringSwitch<bool>(Name)
           .Cases("malloc", "calloc", "realloc", "reallocarray", true)
-          .Cases("aligned_alloc", "posix_memalign", "memalign", true)
-          .Cases("valloc", "strdup", "strndup", "__strdup", true)
+          .Cases("aligned_alloc", "memalign", "valloc", true)
+          .Case("posix_memalign", true)
+          .Cases("strdup", "strndup", "__strdup", true)
+          .Cases("hf_c_new", "hf_c_new_aligned", true)
           .Default(Name.starts_with("_Znw") || Name.starts_with("_Zna"));
   bool GivesBack =
       Name == "free" || Name.starts_with("_Zdl") || Name.starts_with("_Zda");
@@ -31,6 +34,32 @@ std::string whyVolatileMemory(StringRef Name) {
            ", which is not taken back with the section: use hf::destroy or "
            "hf_free for blocks of the pool, and in a container hf::allocator";
   return "";
+}
+
+bool varies(StringRef Name) {
+  static const StringSet<> Varying = {"time",
+                                      "clock",
+                                      "clock_gettime",
+                                      "gettimeofday",
+                                      "rand",
+                                      "rand_r",
+                                      "random",
+                                      "lrand48",
+                                      "drand48",
+                                      "mrand48",
+                                      "getrandom",
+                                      "getentropy",
+                                      "getpid",
+                                      "gettid",
+                                      "pthread_self",
+                                      "getenv",
+                                      "arc4random",
+                                      "_ZNSt6chrono3_V212system_clock3nowEv",
+                                      "_ZNSt6chrono3_V212steady_clock3nowEv",
+                                      "_ZNSt3__16chrono12system_clock3nowEv",
+                                      "_ZNSt3__16chrono12steady_clock3nowEv",
+                                      "_ZNSt13random_device9_M_getvalEv"};
+  return Varying.contains(Name);
 }
 
 /// Whether HF_PURE may be right for it, as far as its declaration shows: not where

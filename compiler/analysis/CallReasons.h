@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Messages about a library's function that a section may not call, by its linker
-// name: what the program wrote, why not, and what to do instead.
+// Library functions by their linker names: which vary, and messages about those that
+// a section may not call. A message says what the program wrote, why not, and what
+// to do instead.
 #ifndef HOLDFAST_COMPILER_CALLREASONS_H
 #define HOLDFAST_COMPILER_CALLREASONS_H
 
@@ -17,6 +18,10 @@ namespace holdfast {
 /// back memory outside of the pool; empty for other functions. A language's
 /// operator appears under the name that programs use, without parameters.
 std::string whyVolatileMemory(llvm::StringRef Name);
+
+/// Whether the function's result is another at the next call: a clock, a source of
+/// random numbers.
+bool varies(llvm::StringRef Name);
 
 /// Returns why a section may not ask where this process happens to have its stack,
 /// nor for or set modes of its thread; empty for other intrinsics.

@@ -15,7 +15,9 @@
 //    made there.
 // 5. Exceptions, clocks and random numbers are for sections that are never
 //    re-executed and can be taken back.
-// 6. Everything else is forbidden, with the most helpful reason we know.
+// 6. Memory outside of the pool is for sections that never run again: a crash
+//    takes it away with all that knows of it.
+// 7. Everything else is forbidden, with the most helpful reason we know.
 #include "analysis/Calls.h"
 #include "analysis/CallReasons.h"
 #include "analysis/Names.h"
@@ -131,6 +133,13 @@ std::string runtimeVersionOf(StringRef Name) {
   return "";
 }
 
+StringRef quietNewOf(StringRef Name) {
+  return StringSwitch<StringRef>(Name)
+      .Cases("_Znwm", "_Znam", "hf_c_new")
+      .Cases("_ZnwmSt11align_val_t", "_ZnamSt11align_val_t", "hf_c_new_aligned")
+      .Default("");
+}
+
 static const RuntimeVersion *findRuntimeVersion(StringRef Name) {
   if (!Name.consume_front("hf_c_"))
     return nullptr;
@@ -230,6 +239,8 @@ static bool touchesNoMemory(StringRef Name) {
       .Case("_ZNSt3__112__next_primeEm", true)
       .Default(Name.starts_with("__ubsan_handle_") ||
                Name.starts_with("__sanitizer_dtor_callback") ||
+               // An object with a virtual table is in no pool.
+               Name == "__dynamic_cast" ||
                Name.starts_with("__sanitizer_cov_") ||
                // memcpy and relatives are not among them: those write.
                ((Name.starts_with("__asan_") || Name.starts_with("__tsan_")) &&
@@ -328,42 +339,16 @@ bool mayUnwind(const CallBase &Call) {
   case CallKind::Elsewhere:
   case CallKind::Throws:
   case CallKind::Unrepeatable:
+  case CallKind::Scratch:
     return true;
   default:
     return !calledFunction(Call);
   }
 }
 
-/// Functions whose result is another at the next call.
-static bool isVarying(StringRef Name) {
-  static const StringSet<> Varying = {"time",
-                                      "clock",
-                                      "clock_gettime",
-                                      "gettimeofday",
-                                      "rand",
-                                      "rand_r",
-                                      "random",
-                                      "lrand48",
-                                      "drand48",
-                                      "mrand48",
-                                      "getrandom",
-                                      "getentropy",
-                                      "getpid",
-                                      "gettid",
-                                      "pthread_self",
-                                      "getenv",
-                                      "arc4random",
-                                      "_ZNSt6chrono3_V212system_clock3nowEv",
-                                      "_ZNSt6chrono3_V212steady_clock3nowEv",
-                                      "_ZNSt3__16chrono12system_clock3nowEv",
-                                      "_ZNSt3__16chrono12steady_clock3nowEv",
-                                      "_ZNSt13random_device9_M_getvalEv"};
-  return Varying.contains(Name);
-}
-
 bool isVarying(const CallBase &Call) {
   const Function *Callee = calledFunction(Call);
-  return Callee && isVarying(Callee->getName());
+  return Callee && varies(Callee->getName());
 }
 
 /// Where a thread's errno lies, always the same for it.
@@ -386,14 +371,12 @@ static std::string whyForbidden(const Function &Callee) {
       "scanf",        "fscanf",        "getchar", "fgets",    "perror",
       "__printf_chk", "__fprintf_chk", "syscall", "system"};
   std::string Pretty = "'" + demangle(Name) + "'";
-  if (std::string Why = whyVolatileMemory(Name); !Why.empty())
-    return Why;
   if (Io.contains(Name) || Name.starts_with("_ZNSo") ||
       Name.starts_with("_ZStls") || Name.starts_with("_ZSt16__ostream_insert"))
     return "input or output by " + Pretty +
            " would happen again if the section must be run again, and is not "
            "taken back with it: do it before the section or after it";
-  if (isVarying(Name))
+  if (varies(Name))
     return "nondeterministic call of " + Pretty +
            ": call it before the section and pass the result as an argument, "
            "or use engine auto";
@@ -560,10 +543,14 @@ CallMeaning classifyCall(const CallBase &Call) {
     return {CallKind::Reads, ""};
   if (touchesNoMemory(Name))
     return {CallKind::NoAccess, ""};
+  if (std::string Why = whyVolatileMemory(Name); !Why.empty())
+    return {Name == "posix_memalign" ? CallKind::Forbidden // stores the address
+                                     : CallKind::Scratch,
+            Why};
   if (isPoolLock(Name))
     return {CallKind::Locks, whyForbidden(*Callee)};
-  if (isExceptionRuntime(Name) || isStandardException(Name) ||
-      isVarying(Name) || isErrno(Name))
+  if (isExceptionRuntime(Name) || isStandardException(Name) || varies(Name) ||
+      isErrno(Name))
     return {CallKind::Unrepeatable, whyForbidden(*Callee)};
   return {CallKind::Forbidden, whyForbidden(*Callee)};
 }

@@ -30,6 +30,8 @@ enum class CallKind {
   Unrepeatable, ///< touches no memory of the application, but may do something
                 ///< else when it is run again, or throw: only for sections that
                 ///< are never re-executed and can be taken back; Why says it
+  Scratch, ///< takes or gives back memory outside of the pool: only for sections
+           ///< that never run again; Why says it to others
   Indirect, ///< of whatever an address leads to: only where the runtime finds the
             ///< instance of it (DispatchCalls.h); Why says it to others
   Forbidden, ///< cannot be re-executed; Why says it to the user
@@ -37,7 +39,8 @@ enum class CallKind {
 
 struct CallMeaning {
   CallKind Kind;
-  std::string Why; ///< of a Forbidden, Unrepeatable, Indirect or Locks call
+  std::string Why; ///< of a Forbidden, Unrepeatable, Scratch, Indirect or Locks
+                   ///< call
 };
 
 CallMeaning classifyCall(const llvm::CallBase &Call);
@@ -74,6 +77,10 @@ inline bool isSelection(const llvm::CallBase &Call) {
 /// The function of the runtime that sections call instead of the C library's of
 /// this name; empty: none.
 std::string runtimeVersionOf(llvm::StringRef Name);
+
+/// The function of the runtime that ends the process where the operator new of
+/// this name throws; empty: none. For sections that no exception may leave.
+llvm::StringRef quietNewOf(llvm::StringRef Name);
 
 /// Which argument of a call of such a function is a function that is called
 /// back; -1: none.

@@ -51,6 +51,8 @@ struct EngineInfo {
     return Logs == LoggedWrites::inputs || Logs == LoggedWrites::writes ||
            Logs == LoggedWrites::selected;
   }
+  /// Whether its sections run after a crash, from their start or behind a step.
+  bool runsAgain() const { return Logs == LoggedWrites::inputs || resumes(); }
   /// Whether its sections go on where they were.
   bool resumes() const {
     return Logs == LoggedWrites::steps || Logs == LoggedWrites::regions;

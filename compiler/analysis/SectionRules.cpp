@@ -6,15 +6,16 @@
 // 1. A section calls nothing forbidden (Calls.cpp says what and why).
 //    What is only forbidden because a section is re-executed, and cannot be taken
 //    back, is allowed where sections can be taken back: exceptions, clocks,
-//    volatile reads, indirect calls, globals (3), and preserving late (5).
-// 2. It makes no volatile or atomic access, no fence between threads and no
-//    computed goto, and throws no exception that a handler inside it would
+//    indirect calls, globals (3), and preserving late (5). Memory outside of the
+//    pool and volatile accesses are allowed where sections never run again.
+// 2. It makes no atomic access, no fence between threads and no computed goto, and throws no exception that a handler inside it would
 //    catch.
 // 3. Of globals it uses constants only. Others are volatile: nobody restores or
 //    records them.
 // 4. Addresses of locals stay in locals: they mean nothing to another process;
 //    nor do those of functions and constants, and numbers made of them
-//    (VolatileAddresses.cpp).
+//    (VolatileAddresses.cpp). Where sections never run again this is a warning:
+//    the commit can look what they keep (section/kept_pointers.hpp).
 // 5. hf_vlog_preserve comes before the first store that may reach PM, also
 //    across calls: the record must be complete before the section has changed
 //    anything.
@@ -60,10 +61,11 @@ std::string prettyName(const Function &F) {
   return Name;
 }
 
-void reportError(const Function &F, const Twine &Message, DebugLoc Where) {
+void reportError(const Function &F, const Twine &Message, DebugLoc Where,
+                 DiagnosticSeverity Severity) {
   // Without line tables the function's own location must do.
   F.getContext().diagnose(
-      DiagnosticInfoUnsupported(F, Message, Where, DS_Error));
+      DiagnosticInfoUnsupported(F, Message, Where, Severity));
 }
 
 /// Returns whether the place is in a header that the user did not write: the
@@ -154,8 +156,9 @@ struct Effects {
 
 class Checker {
 public:
-  explicit Checker(const Sections &All)
-      : All(All), IsOnce(All.Options.Engine->TakesBack),
+  Checker(const Sections &All, bool Warns)
+      : All(All), Warns(Warns), IsOnce(All.Options.Engine->TakesBack),
+        RunsAgain(All.Options.Engine->runsAgain()),
         Resumes(All.Options.Engine->resumes()) {}
 
   bool run() {
@@ -169,7 +172,8 @@ public:
       Current = F.get();
       for (Instruction &I : instructions(*F->Instance))
         checkInstruction(I);
-      checkLocalsStayLocal();
+      if (RunsAgain)
+        checkLocalsStayLocal();
       if (!IsOnce)
         checkPreserveOrder();
     }
@@ -178,7 +182,19 @@ public:
       Current = &F;
       fail(Message, Where);
     };
-    findVolatileAddresses(All, Fresh, Fail);
+    auto Warn = [&](SectionFunction &F, const Twine &Message,
+                    const DebugLoc &Where) {
+      Current = &F;
+      if (Warns && !F.Possible)
+        report(Message +
+                   ". A section that keeps it to its end is refused there with "
+                   "open_options::expert.check_pointers",
+               Where, DS_Warning);
+    };
+    if (RunsAgain)
+      findVolatileAddresses(All, Fresh, Fail, Fail);
+    else
+      findVolatileAddresses(All, Fresh, Fail, Warn);
     if (All.Options.Engine->Logs == LoggedWrites::buffered)
       findUnbufferable(All, Fresh, Fail);
     if (Resumes)
@@ -196,8 +212,10 @@ public:
 
 private:
   const Sections &All;
+  const bool Warns;
   /// Never re-executed, and can be taken back until the end.
   const bool IsOnce;
+  const bool RunsAgain;
   /// Goes on where it was.
   const bool Resumes;
   SectionFunction *Current = nullptr;
@@ -212,6 +230,11 @@ private:
     if (Current->Possible)
       return remember(Message, Where);
     Clean = false;
+    report(Message, Where, DS_Error);
+  }
+
+  void report(const Twine &Message, const DebugLoc &Where,
+              DiagnosticSeverity Severity) {
     std::string Text = (Message + placeInWords(*Current)).str();
     DebugLoc Users = usersLine(*Current, Where);
     if (Users != Where)
@@ -221,7 +244,7 @@ private:
     if (Users)
       Key += (":" + Twine(Users.getLine()) + ":" + Twine(Users.getCol())).str();
     if (Reported.insert(Key).second)
-      reportError(*Current->Original, Text, Users);
+      reportError(*Current->Original, Text, Users, Severity);
   }
 
   /// No section may ever call it: the runtime says the first reason if one does.
@@ -236,8 +259,8 @@ private:
 
   void checkInstruction(Instruction &I) {
     const DebugLoc &Where = I.getDebugLoc();
-    if ((I.isVolatile() && !(IsOnce && isa<LoadInst>(I))) ||
-        (isa<MemIntrinsic>(I) && cast<MemIntrinsic>(I).isVolatile()))
+    if (RunsAgain && (I.isVolatile() || (isa<MemIntrinsic>(I) &&
+                                         cast<MemIntrinsic>(I).isVolatile())))
       fail("volatile access", Where);
     if (auto *Fence = dyn_cast<FenceInst>(&I)) {
       if (Fence->getSyncScopeID() != SyncScope::SingleThread)
@@ -267,6 +290,7 @@ private:
       if (Meaning.Kind == CallKind::Forbidden ||
           (Meaning.Kind == CallKind::Unrepeatable && !IsOnce) ||
           (Meaning.Kind == CallKind::Indirect && !IsOnce) ||
+          (Meaning.Kind == CallKind::Scratch && RunsAgain) ||
           (Meaning.Kind == CallKind::Locks && !Resumes))
         fail(Meaning.Why, Where);
       const EngineInfo &Engine = *All.Options.Engine;
@@ -513,6 +537,8 @@ private:
 
 } // namespace
 
-bool checkSections(const Sections &All) { return Checker(All).run(); }
+bool checkSections(const Sections &All, bool Warns) {
+  return Checker(All, Warns).run();
+}
 
 } // namespace holdfast

@@ -7,12 +7,15 @@
 #include "analysis/Arguments.h"
 #include "analysis/Sections.h"
 
+#include "llvm/IR/DiagnosticInfo.h"
+
 namespace holdfast {
 
 /// Reports every violation through the module's context, as errors at their
 /// source lines. Functions that no section may ever call are not reported: they
-/// keep their reason. Returns whether nothing was reported.
-bool checkSections(const Sections &All);
+/// keep their reason. Returns whether no error was reported. 'Warns': what may be
+/// wrong is reported, too.
+bool checkSections(const Sections &All, bool Warns);
 
 /// Returns why 'F' cannot be a section's own function; null when it can.
 const char *whyUnfit(const llvm::Function &F);
@@ -31,10 +34,11 @@ std::string placeInWords(const SectionFunction &F);
 /// user's own code comes to it, when it lies in a library's header.
 llvm::DebugLoc usersLine(const SectionFunction &F, const llvm::DebugLoc &Where);
 
-/// Reports an error of the compilation at a line of 'F'; without line tables,
-/// at 'F'.
+/// Reports an error of the compilation, or a warning, at a line of 'F'; without
+/// line tables, at 'F'.
 void reportError(const llvm::Function &F, const llvm::Twine &Message,
-                 llvm::DebugLoc Where);
+                 llvm::DebugLoc Where,
+                 llvm::DiagnosticSeverity Severity = llvm::DS_Error);
 
 } // namespace holdfast
 

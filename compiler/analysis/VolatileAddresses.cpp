@@ -38,8 +38,10 @@ constexpr uint64_t AddressBytes = 8;
 
 class Finder {
 public:
-  Finder(const Sections &All, const FreshFunctions &Fresh, SectionReport Report)
-      : All(All), Report(Report), Places(Fresh) {}
+  Finder(const Sections &All, const FreshFunctions &Fresh, SectionReport Report,
+         SectionReport Stored)
+      : All(All), Report(Report), Stored(Stored),
+        RunsAgain(All.Options.Engine->runsAgain()), Places(Fresh) {}
 
   void run() {
     for (const auto &F : All.Functions)
@@ -62,7 +64,8 @@ private:
   static constexpr unsigned RoundsMax = 8, FactsMax = 256, LeadsMax = 8,
                             LeadStepsMax = 1000; // of one question
   const Sections &All;
-  SectionReport Report;
+  SectionReport Report, Stored;
+  const bool RunsAgain;
   // Helpers first: all their callers learn what is known of them in one round.
   // Recursion takes more rounds.
   DenseMap<const Function *, SectionFunction *> Unordered;
@@ -137,7 +140,9 @@ private:
     const Value *Stored = Store.getValueOperand();
     StorePlace To = Places.of(Store.getPointerOperand());
     for (unsigned Part = 0; Part != partsOf(Stored->getType()); ++Part)
-      note(To, sourceOfPart(Stored, Part), Stored->getType()->isPointerTy(),
+      note(To, sourceOfPart(Stored, Part),
+           Stored->getType()->isPointerTy() &&
+               (RunsAgain || mayStray(Stored, 0)),
            Store.getDebugLoc(), whereOfPart(Store, Part));
     if (To.Is == StorePlace::Pool)
       if (Source At = chosenBy(Store.getPointerOperand());
@@ -206,8 +211,8 @@ private:
     return S;
   }
 
-  /// 'Direct': the address itself, stored here; SectionRules knows those of
-  /// locals.
+  /// 'Direct': the address itself, stored here. A local's is known to SectionRules,
+  /// or leads elsewhere, as a self-relative pointer does.
   void note(StorePlace To, Source Of, bool Direct, const DebugLoc &Where,
             const Extent &At = {}) {
     if (!Of.interesting() && To.Is == StorePlace::Parameter)
@@ -246,17 +251,11 @@ private:
   }
 
   void reportStore(const Source &S, const DebugLoc &Where) {
-    if (S.Which && (S.Which->getName().starts_with("_ZTV") ||
-                    S.Which->getName().starts_with("_ZTT") ||
-                    S.Which->getName().starts_with("_ZTC")))
-      return report("address of a virtual table is stored to the pool: it is "
-                    "another in every process; keep alternatives in a "
-                    "std::variant",
-                    Where);
-    report("address of " + nameOf(S) +
-               ", or a number made of it, is stored to the pool: it is another "
-               "in every process; store contents, or an index",
-           Where);
+    // What a closure leads to may as well be the caller's scratch memory.
+    if (!Reporting ||
+        (isScratch(S) && Current->ReachedFrom->hasFnAttribute(ClosureAttr)))
+      return;
+    Stored(*Current, whyStored(S), Where);
   }
 
   static Extent whereOfPart(const StoreInst &Store, unsigned Part) {
@@ -564,7 +563,7 @@ private:
                           Intrinsic->getIntrinsicID())
                  ? sourceOf(Call.getArgOperand(0))
                  : Source{};
-    if (isErrno(Call))
+    if (isErrno(Call) || takesScratch(Call))
       return {Source::Fixed, 0, calledFunction(Call)};
     return ofResult(Call, 0);
   }
@@ -593,8 +592,8 @@ private:
 } // namespace
 
 void findVolatileAddresses(const Sections &All, const FreshFunctions &Fresh,
-                           SectionReport Report) {
-  Finder(All, Fresh, Report).run();
+                           SectionReport Report, SectionReport Stored) {
+  Finder(All, Fresh, Report, Stored).run();
 }
 
 } // namespace holdfast

@@ -22,6 +22,7 @@
 #include "transform/ReplaceLibraryCalls.h"
 
 #include "llvm/ADT/Statistic.h"
+#include "llvm/Analysis/OptimizationRemarkEmitter.h"
 #include "llvm/IR/Constants.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/Instructions.h"
@@ -103,7 +104,7 @@ private:
     expandMasked(*F.Instance, /*Loads=*/Engine.Logs == LoggedWrites::buffered ||
                                   Engine.resumes());
     showAddressesFromNull(*F.Instance);
-    replaceLibraryCalls(*F.Instance);
+    replaceLibraryCalls(*F.Instance, Engine);
     for (Instruction &I : instructions(*F.Instance)) {
       auto *Call = dyn_cast<CallBase>(&I);
       if (!Call)
@@ -202,7 +203,8 @@ private:
       F.Instance->setPersonalityFn(nullptr);
   }
 
-  /// Whether some catch clause of the program is reached from here, behind cleanups too.
+  /// Whether some catch clause of the program, which does not only clean up and throw on,
+  /// is reached from here, behind cleanups too.
   /// noexcept has a clause as well, whose way ends in a call that terminates.
   static bool hasHandler(const LandingPadInst &Pad) {
     if (Pad.getNumClauses() == 0)
@@ -225,13 +227,39 @@ private:
             const Function *Called = Call.getCalledFunction();
             return Called && (Called->getName() == "__cxa_begin_catch" ||
                               Called->getName() == "__cxa_call_unexpected");
-          }))
-        return true;
+          })) {
+        if (!throwsOn(*Block))
+          return true;
+        continue;
+      }
       for (const BasicBlock *Next : successors(Block))
         if (Seen.insert(Next).second)
           Ways.push_back(Next);
     }
     return false;
+  }
+
+  /// Whether each way from a handler's start, if nothing throws, ends where the
+  /// exception goes on.
+  static bool throwsOn(const BasicBlock &Handler) {
+    SmallPtrSet<const BasicBlock *, 8> Seen{&Handler};
+    SmallVector<const BasicBlock *, 8> Ways{&Handler};
+    while (!Ways.empty()) {
+      const BasicBlock *Block = Ways.pop_back_val();
+      for (const Instruction &I : *Block)
+        if (const auto *Call = dyn_cast<CallBase>(&I))
+          if (const Function *Called = Call->getCalledFunction();
+              Called && Called->getName() == "__cxa_end_catch")
+            return false;
+      if (isa<ReturnInst>(Block->getTerminator()))
+        return false;
+      const auto *Invoke = dyn_cast<InvokeInst>(Block->getTerminator());
+      for (const BasicBlock *Next : successors(Block))
+        if (!(Invoke && Next == Invoke->getUnwindDest()) &&
+            Seen.insert(Next).second)
+          Ways.push_back(Next);
+    }
+    return true;
   }
 
   void noteHandled(SectionFunction &F, CallInst &Call) {
@@ -295,6 +323,15 @@ void dropUnfit(Sections &All) {
   }
   for (Callee &C : All.Callees)
     if (const SectionFunction &F = *Of[C.Instance]; !F.Unfit.empty()) {
+      OptimizationRemarkEmitter Emitter(C.Original);
+      Emitter.emit([&] {
+        return OptimizationRemarkAnalysis("holdfast", "Unfit",
+                                          C.Original->getSubprogram(),
+                                          &C.Original->getEntryBlock())
+               << "'" << prettyName(*C.Original)
+               << "' may be called by its address, and is unfit for a section: "
+               << F.Unfit;
+      });
       C.Why = F.Unfit;
       C.Instance = nullptr;
     }

@@ -115,15 +115,16 @@ struct Group {
   SmallVector<Function *, 8> Callees = {}; ///< which are called by address
 };
 
-/// Makes the instances for one engine. 'Fit' becomes false where they break a rule.
+/// Makes the instances for one engine. 'Fit' becomes false where they break a rule;
+/// 'Warns': what may be wrong in them is reported.
 static Sections makeInstances(const Group &Of, const EngineInfo &Engine,
-                              bool &Fit) {
+                              bool Warns, bool &Fit) {
   SectionOptions Options = Of.Options;
   Options.Engine = &Engine;
   Sections All = cloneSections(Of.Txfuncs, Of.Shared, Of.Callees, Options);
   if (Options.Engine->Logs != LoggedWrites::selected)
     dropSelections(All);
-  Fit &= checkSections(All);
+  Fit &= checkSections(All, Warns);
   dropUnfit(All);
   return All;
 }
@@ -163,8 +164,8 @@ static void instrument(Module &M, const Group &Of, FunctionAnalysisManager &FAM,
   bool Fit = true;
   std::deque<Sections> Forms; // which are not copied
   for (const EngineInfo *Engine : Options.Engine->forms())
-    if (Fit) // else the next form has the same errors
-      Forms.push_back(makeInstances(Of, *Engine, Fit));
+    if (Fit) // else the next form has the same errors, and all have one's warnings
+      Forms.push_back(makeInstances(Of, *Engine, /*Warns=*/Forms.empty(), Fit));
   Sections &First = Forms.front();
 
   std::vector<ArgumentBlock> Blocks;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // std::stable_sort, inplace_merge and stable_partition ask for a temporary
-// buffer, and do without if they get none. A section takes no volatile memory, so
-// operator new(nothrow) in get_temporary_buffer returns null there, and nothing
+// buffer, and do without if they get none. A section that runs again takes no
+// volatile memory, and in others such a buffer may be slower than none: so operator
+// new(nothrow) in get_temporary_buffer returns null there, and nothing
 // must be given back.
 #include "transform/ReplaceLibraryCalls.h"
 #include "analysis/Calls.h"
@@ -37,8 +38,9 @@ static bool isBufferReturn(const CallInst &Call, StringRef Name) {
           standsIn(Call, "__return_temporary_buffer"));
 }
 
-void replaceLibraryCalls(Function &Instance) {
+void replaceLibraryCalls(Function &Instance, const EngineInfo &Engine) {
   Module &M = *Instance.getParent();
+  const bool EndsAtNew = !Engine.runsAgain() && !Engine.TakesBack;
   for (Instruction &I : make_early_inc_range(instructions(Instance))) {
     auto *Call = dyn_cast<CallInst>(&I);
     const Function *Callee = Call ? calledFunction(*Call) : nullptr;
@@ -51,7 +53,10 @@ void replaceLibraryCalls(Function &Instance) {
       Call->eraseFromParent();
     } else if (isBufferReturn(*Call, Name)) {
       Call->eraseFromParent();
-    } else if (std::string Runtime = runtimeVersionOf(Name); !Runtime.empty()) {
+    } else if (std::string Runtime = EndsAtNew && !quietNewOf(Name).empty()
+                                         ? quietNewOf(Name).str()
+                                         : runtimeVersionOf(Name);
+               !Runtime.empty()) {
       // Without the attributes that promise what the library's does.
       FunctionCallee Ours =
           M.getOrInsertFunction(Runtime, Call->getFunctionType());

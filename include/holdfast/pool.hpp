@@ -45,6 +45,11 @@ struct expert_options {
     /// word that might be one. Preset checked, and HOLDFAST_CHECK_POINTERS=1 in the environment, do
     /// the same.
     bool check_pointers = false;
+    /// Between sections all pools of the process are read-only for it. A store of the program's own
+    /// ends it, before it is made, and names its function, file and line; a store of the library
+    /// passes. Sections take several times longer. HOLDFAST_GUARD=1 in the environment does the
+    /// same.
+    bool guard_marks = false;
 };
 
 struct open_options {

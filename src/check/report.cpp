@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <base/symbols.hpp>
 #include <check/report.hpp>
-#include <check/symbols.hpp>
 
 #include <fmt/format.h>
 

@@ -2,11 +2,11 @@
 //
 // Goal: a report names the line at fault. Method: programs with one fault each, explored as any
 // other; the report must name the guilty store's line in the program.
+#include <base/symbols.hpp>
 #include <check/pool_program.hpp>
 #include <check/program.hpp>
 #include <check/recorder.hpp>
 #include <check/report.hpp>
-#include <check/symbols.hpp>
 
 #include <holdfast/abi/holdfast_abi.h>
 #include <holdfast/undo.hpp>

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <base/line.hpp>
+#include <base/symbols.hpp>
 #include <check/shadow_trace.hpp>
-#include <check/symbols.hpp>
+#include <check/watch.hpp>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

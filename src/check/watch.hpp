@@ -4,6 +4,8 @@
 // (holdfast/abi/trace_abi.h) and by the persistence layer, on the accessing thread.
 #pragma once
 
+#include <base/symbols.hpp>
+
 #include <cstddef>
 #include <cstdint>
 
@@ -38,11 +40,7 @@ public:
     watch& operator=(const watch&) = delete;
 };
 
-/// The place of the code that has just been reported: return addresses, innermost first.
-struct code_place {
-    static constexpr unsigned depth = 4;
-    const void* at[depth];
-};
+using hf::code_place; // of the code that has just been reported
 /// Filled for every report when 'on': costs some nanoseconds.
 void follow_places(bool on) noexcept;
 /// From here on follows places even after follow_places(false): to report a recovery that failed.

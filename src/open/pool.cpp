@@ -3,6 +3,7 @@
 // The public face of a pool: opened, asked, closed.
 #include <base/assert.hpp>
 #include <base/log.hpp>
+#include <open/mark_guard.hpp>
 #include <open/migration.hpp>
 #include <open/pending.hpp>
 #include <open/pool_impl.hpp>
@@ -200,6 +201,7 @@ result<pool> pool::impl::open(std::unique_ptr<pool_file> file, const open_option
         if (to_rebuild()) abandon(std::move(whole));
         throw;
     }
+    if (s.ok() && !beside) mark_guard::start(options.expert, *whole.impl_);
     if (s.ok()) return whole;
     if (to_rebuild()) abandon(std::move(whole));
     return s;

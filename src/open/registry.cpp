@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <base/assert.hpp>
 #include <base/names.hpp>
+#include <open/mark_guard.hpp>
 #include <open/pool_impl.hpp>
 #include <open/registry.hpp>
 #include <pool/forks.hpp>
@@ -101,6 +102,7 @@ void add(pool::impl* pool) {
 }
 
 void remove(pool::impl* pool) {
+    if (mark_guard::is_on()) mark_guard::open(*pool); // what closes it stores where nobody looks
     std::scoped_lock held{guard()};
     for (auto& place : pools)
         if (place.bytes.load() != 0 && place.impl.load() == pool) {

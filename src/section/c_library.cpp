@@ -20,6 +20,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <locale.h>
+#include <new>
 #include <strings.h>
 
 namespace {
@@ -252,6 +253,13 @@ void hf_c_qsort(void* first, std::size_t count, std::size_t bytes,
     }
     // 'compare' may have called the runtime, which may have written lines back since.
     hf_note_store(first, count * bytes);
+}
+
+// Memory outside of the pool, for sections that no exception may leave: without any, the process
+// ends in a std::bad_alloc that nothing catches.
+void* hf_c_new(std::size_t bytes) noexcept { return ::operator new(bytes); }
+void* hf_c_new_aligned(std::size_t bytes, std::align_val_t alignment) noexcept {
+    return ::operator new(bytes, alignment);
 }
 
 // Mathematics with a second result.

@@ -3,6 +3,7 @@
 #include <base/line.hpp>
 #include <base/names.hpp>
 #include <base/words.hpp>
+#include <open/mark_guard.hpp>
 #include <open/registry.hpp>
 #include <section/section.hpp>
 #include <section/thread.hpp>
@@ -51,6 +52,18 @@ bool looks_closely() noexcept {
 
 } // namespace
 
+/// Whether code outside of the library may store there, on this thread.
+static bool may_store(const void* address) noexcept {
+    const auto asks = resumes_here.load(std::memory_order_relaxed);
+    if (current_section != nullptr || (asks != nullptr && asks().function != nullptr)) return true;
+    const attachment* const last = last_attachment;
+    if (last == nullptr || !last->pool->contains(address)) return false;
+    const std::uint64_t offset = last->pool->offset_of(address);
+    return std::ranges::any_of(last->work.prepared().staged(),
+                               [&](const staged_block& s) { return offset - s.offset < s.bytes; });
+}
+[[maybe_unused]] static const int asked = (mark_guard::ask(may_store), 0);
+
 void section::start(protocol& by, const hf_txfunc& function) {
     const bool closely = looks_closely();
     if (closely) [[unlikely]]
@@ -59,6 +72,8 @@ void section::start(protocol& by, const hf_txfunc& function) {
     if (closely) [[unlikely]]
         prepared_.check(*pool_->file);
     next_section_here = {};
+    if (mark_guard::is_on()) [[unlikely]]
+        mark_guard::open(*pool_);
     copies_.forget();
     left_.start(closely);
     function_ = &function;
@@ -140,6 +155,9 @@ void section::free(void* given) {
 
 void section::end() {
     HF_ASSERT_SLOW(idle());
+    // A staged block is the program's own to fill.
+    if (mark_guard::is_on() && prepared_.staged().empty()) [[unlikely]]
+        mark_guard::close(*pool_);
     if (turns_ != nullptr) [[unlikely]]
         turns_->unlock();
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <base/assert.hpp>
+#include <open/mark_guard.hpp>
 #include <section/word_protocol.hpp>
 
 namespace hf {
@@ -15,7 +16,8 @@ void word_protocol::begin(const hf_txfunc& function, const void* /*args*/) {
 /// A thread's first section that resumes voids this offer, and no other is made behind it.
 void word_protocol::offer_again() noexcept {
     const bool asked_first = resumes_here.load(std::memory_order_relaxed) != nullptr;
-    next_section_here = {begins_again_ && !asked_first ? offer_ : next_section::none, this};
+    const bool offers = begins_again_ && !asked_first && !mark_guard::is_on();
+    next_section_here = {offers ? offer_ : next_section::none, this};
 }
 
 void word_protocol::commit_blocks() noexcept {

@@ -8,6 +8,7 @@
 // RUN: %hf_clangxx -O1 -Werror -std=c++23 -stdlib=libc++ -mllvm -holdfast-engine=redo -c %s -o %t.o
 // RUN: not %hf_clangxx -O2 -mllvm -holdfast-engine=redo -DERRORS -c %s -o %t.o 2>&1 | FileCheck %s --implicit-check-not=error:
 // RUN: not %hf_clangxx -O0 -mllvm -holdfast-engine=redo -DERRORS -c %s -o %t.o 2>&1 | FileCheck %s --implicit-check-not=error:
+// RUN: %hf_clangxx -O2 -Rpass-analysis=holdfast -mllvm -holdfast-engine=auto -c %s -o %t.o 2>&1 | FileCheck %s --check-prefix=LISTED
 // RUN: not %hf_clangxx -O2 -ferror-limit=0 -c %s -o %t.o 2>&1 | FileCheck %s --check-prefix=CLOBBER
 // RUN: not %hf_clangxx -O0 -ferror-limit=0 -mllvm -holdfast-engine=undo -c %s -o %t.o 2>&1 | FileCheck %s --check-prefix=UNDO
 #include <holdfast/txfunc.hpp>
@@ -83,6 +84,7 @@ HF_TXFUNC void calls_anything(page* p, void (*what)(page*)) {
     what(p);
 }
 // What no section may run is no error where no section is known to: here it is only called by address.
+// LISTED: taken_back.cpp:[[@LINE+1]]:{{.*}}remark: 'puts_it(page*)' may be called by its address, and is unfit for a section: input or output by 'puts'
 static void puts_it(page* p) { std::puts(p->text); }
 void (*const volatile anything)(page*) = puts_it;
 
@@ -94,9 +96,34 @@ HF_TXFUNC void uses_variables(page* p) {
     counter += p->stamp;
     mine = counter;
     p->stamp = counter + mine + signalled + elsewhere;
+    signalled = 2;
     // Late, and of what the section has stored.
     const long* kept = hf::vlog_preserve(p->numbers.data(), 2);
     p->numbers[0] = kept[1];
+}
+// Locals in a chain from a variable or another local.
+struct block {
+    block* up;
+    long depth;
+};
+block* innermost;
+static long depth(const block* b) { return b ? 1 + depth(b->up) : 0; }
+HF_TXFUNC void links_from_a_variable(page* p) {
+    block mine{innermost, p->stamp};
+    innermost = &mine;
+    p->stamp = depth(innermost);
+    innermost = mine.up;
+}
+__attribute__((noinline)) static void nest(block** last, page* p, int levels) {
+    block mine{*last, 1};
+    *last = &mine;
+    p->stamp += depth(*last);
+    if (levels > 0) nest(last, p, levels - 1);
+    *last = mine.up;
+}
+HF_TXFUNC void links_to_a_local(page* p) {
+    block* last = nullptr;
+    nest(&last, p, 3);
 }
 HF_TXFUNC bool says_why(page* p, char* end) {
     // CLOBBER-DAG: taken_back.cpp:[[@LINE+2]]:{{.*}}error: errno, which is volatile: a crash takes it away; return what went wrong, or use engine auto
@@ -126,16 +153,16 @@ struct keeper {
     long* at;
 };
 HF_TXFUNC void keeps(keeper* k) {
-    // CHECK-DAG: taken_back.cpp:[[@LINE+1]]:{{.*}}error: address of global variable 'variable'{{.*}} is stored to the pool
+    // CHECK-DAG: taken_back.cpp:[[@LINE+1]]:{{.*}}warning: address of global variable 'variable'{{.*}} is stored to the pool
     k->at = &variable;
 }
 thread_local long mine[4];
 HF_TXFUNC void keeps_the_threads(keeper* k, long which) {
-    // CHECK-DAG: taken_back.cpp:[[@LINE+1]]:{{.*}}error: address of thread-local variable 'mine'{{.*}} is stored to the pool
+    // CHECK-DAG: taken_back.cpp:[[@LINE+1]]:{{.*}}warning: address of thread-local variable 'mine'{{.*}} is stored to the pool
     k->at = &mine[which];
 }
 HF_TXFUNC void keeps_errno(int** at) {
-    // CHECK-DAG: taken_back.cpp:[[@LINE+1]]:{{.*}}error: address of errno{{.*}} is stored to the pool
+    // CHECK-DAG: taken_back.cpp:[[@LINE+1]]:{{.*}}warning: address of errno{{.*}} is stored to the pool
     *at = &errno;
 }
 struct closer {
@@ -160,9 +187,17 @@ HF_TXFUNC void looks_up(page* p) {
     // CHECK-DAG: taken_back.cpp:[[@LINE+1]]:{{.*}}error: call of 'getentropy' with the address of memory that may be persistent
     (void)getentropy(p->text, 16);
 }
-volatile long signalled;
-HF_TXFUNC void signals(page* p) {
-    // CHECK-DAG: taken_back.cpp:[[@LINE+1]]:{{.*}}error: volatile access
-    signalled = p->stamp;
+struct chain {
+    chain* up;
+    long depth;
+};
+chain* top;
+HF_TXFUNC void keeps_for_a_while(chain* c) {
+    chain mine{c->up, 3};
+    // CHECK-DAG: taken_back.cpp:[[@LINE+1]]:{{.*}}warning: address of a local variable{{.*}} is stored to the pool{{.*}}. A section that keeps it to its end is refused there with open_options::expert.check_pointers; in failure-atomic function 'keeps_for_a_while(chain*)'
+    c->up = &mine;
+    __builtin_launder(c)->depth += __builtin_launder(c)->up->depth;
+    asm volatile("" ::: "memory");
+    c->up = mine.up;
 }
 #endif

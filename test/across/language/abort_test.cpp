@@ -13,6 +13,7 @@
 #include <holdfast/author/staged.hpp>
 #include <holdfast/tx.hpp>
 
+#include <algorithm>
 #include <csignal>
 #include <cstring>
 #include <deque>
@@ -480,6 +481,58 @@ HF_TXFUNC void overwrite(large* l, std::size_t count, long with) {
     l->marker = with;
     for (std::size_t i = 0; i < count; ++i) l->words[i] = with;
 }
+// Memory outside of the pool: what is taken, and how much of it there is now.
+long alive = 0, largest = 0;
+struct counted {
+    counted() { largest = std::max(largest, ++alive); }
+    counted(const counted&) : counted() {}
+    ~counted() { --alive; }
+};
+HF_TXFUNC void fails_with_a_text(root* r, bool abort) {
+    const std::vector<counted> some(10);
+    const auto one = std::make_unique<counted>();
+    std::string text = "a text that is too long for the object itself";
+    r->sum += 1;
+    text += ", " + std::to_string(r->sum);
+    std::strcpy(r->text, text.c_str() + 30);
+    if (!abort) throw std::runtime_error(text);
+    hf::abort_section();
+}
+TEST_F(aborts, ASectionThatIsTakenBackFreesItsScratchMemory) {
+    hf::pool pool = open(first);
+    root* const r = pool.root<root>();
+    for (const bool abort : {false, true}) {
+        alive = largest = 0;
+        std::string said;
+        try {
+            fails_with_a_text(r, abort);
+        } catch (const std::runtime_error& e) {
+            said = e.what();
+        }
+        EXPECT_EQ(said, abort ? "" : "a text that is too long for the object itself, 1");
+        EXPECT_EQ(largest, 11);
+        EXPECT_EQ(alive, 0);
+        EXPECT_EQ(r->sum, 0);
+        EXPECT_STREQ(r->text, "");
+    }
+}
+
+HF_TXFUNC void adds_and_fails(root* r, std::vector<std::string>* seen) {
+    r->sum += 1;
+    seen->push_back("seen by the section, and longer than the object: " + std::to_string(r->sum));
+    if (seen->size() > 1) throw stop{1};
+}
+TEST_F(aborts, WhatTheCallersMemoryHasGotStays) {
+    hf::pool pool = open(first);
+    root* const r = pool.root<root>();
+    std::vector<std::string> seen;
+    adds_and_fails(r, &seen);
+    EXPECT_THROW(adds_and_fails(r, &seen), stop);
+    EXPECT_EQ(r->sum, 1);
+    ASSERT_EQ(seen.size(), 2U);
+    EXPECT_EQ(seen[1], "seen by the section, and longer than the object: 2");
+}
+
 HF_TXFUNC void overwrite_or_end(large* l, std::size_t count, long with) noexcept {
     l->marker = with;
     for (std::size_t i = 0; i < count; ++i) l->words[i] = with;

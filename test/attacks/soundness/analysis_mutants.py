@@ -127,6 +127,9 @@ class Judge:
         words = [objects.get(w, w) for w in shlex.split(self.link)]
         words[words.index("-o") + 1] = str(plugin)
         checked([*words, *([f"--ld-path={LLD}"] if LLD else [])], cwd=self.build)
+        beside = directory / "libholdfast-syntax.so"
+        if not beside.exists():
+            beside.symlink_to(self.plugin.parent / beside.name)
         return plugin
 
     def make_oracle(self, mutant, directory, engine):

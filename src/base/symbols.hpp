@@ -4,12 +4,16 @@
 // the dynamic symbol table.
 #pragma once
 
-#include <check/watch.hpp>
-
 #include <string>
 #include <vector>
 
-namespace hf::check {
+namespace hf {
+
+/// A place of code: return addresses, innermost first.
+struct code_place {
+    static constexpr unsigned depth = 4;
+    const void* at[depth];
+};
 
 /// Looks the places up, all at once: a symbolizer takes longer to start than to answer.
 void look_up(const std::vector<code_place>& places);
@@ -20,4 +24,4 @@ void look_up(const std::vector<code_place>& places);
 /// nothing is known.
 std::vector<std::string> calls_at(const code_place& place);
 
-} // namespace hf::check
+} // namespace hf

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include <check/symbols.hpp>
+#include <base/symbols.hpp>
 
 #include <fmt/format.h>
 
@@ -12,7 +12,7 @@
 #include <memory>
 #include <string_view>
 
-namespace hf::check {
+namespace hf {
 namespace {
 
 namespace fs = std::filesystem;
@@ -114,7 +114,7 @@ std::string from_root(const std::string& file) {
 /// Code that stands between the accesses of a program and the checker.
 bool between(const std::string& file) {
     for (const char* library : {"/usr/include/", "/usr/lib/", "/usr/bin/"})
-        if (file.starts_with(library)) return true;
+        if (file.starts_with(library)) return file.find("/include/holdfast/") == file.npos;
     if (!file.starts_with(own_root)) return false;
     const std::string_view rest = std::string_view(file).substr(own_root.size());
     if (rest.starts_with("src/persist/") || rest.starts_with("src/trace/") ||
@@ -189,4 +189,4 @@ std::vector<std::string> calls_at(const code_place& place) {
     return out;
 }
 
-} // namespace hf::check
+} // namespace hf

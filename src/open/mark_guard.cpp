@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <base/assert.hpp>
+#include <base/symbols.hpp>
+#include <open/mark_guard.hpp>
+#include <open/pool_impl.hpp>
+#include <open/registry.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <execinfo.h>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <sys/mman.h>
+#include <ucontext.h>
+#include <utility>
+#include <vector>
+
+namespace hf::mark_guard {
+
+namespace detail {
+constinit std::atomic<bool> on{false};
+}
+
+namespace {
+
+constinit std::atomic<bool (*)(const void*) noexcept> may_store_here{nullptr};
+struct sigaction before{}, before_step{};
+/// The library's stores outside of sections since one ended. Behind so many the pool stays writable
+/// until the next one ends: containers that log nothing store a lot.
+constexpr unsigned steps_max = 200;
+constinit std::atomic<unsigned> steps{0};
+/// Where the library's store, which is being made alone, leads to; null: none is.
+constinit thread_local pool::impl* stepping = nullptr;
+
+void set_protection(pool::impl& pool, int protection) noexcept {
+    if (::mprotect(pool.file->base(), pool.file->size_bytes(), protection) != 0)
+        fatal("%s: guard_marks cannot change the protection of the pool: %s",
+              pool.file->path().c_str(), ::strerror(errno));
+}
+
+bool is_guarded(const pool::impl& pool) noexcept {
+    return !pool.file->read_only() && !pool.file->in_memory() && !pool.file->is_parents();
+}
+
+bool is_store([[maybe_unused]] const ucontext_t& at) noexcept {
+#if defined(__x86_64__)
+    constexpr greg_t write = 2;
+    return (at.uc_mcontext.gregs[REG_ERR] & write) != 0;
+#else
+    return true;
+#endif
+}
+
+std::uintptr_t address_of_fault(const ucontext_t& at) noexcept {
+#if defined(__x86_64__)
+    return static_cast<std::uintptr_t>(at.uc_mcontext.gregs[REG_RIP]);
+#else
+    return at.uc_mcontext.pc;
+#endif
+}
+
+/// The calls that led to a store, innermost first: functions, and what is inlined in them.
+struct way {
+    std::vector<std::string> calls;
+    std::size_t in_first = 0; // of the innermost function about which something is known
+};
+
+way way_to(std::uintptr_t store) {
+    std::array<void*, 24> frames{};
+    const auto count = ::backtrace(frames.data(), static_cast<int>(frames.size()));
+    const auto end = frames.begin() + count;
+    auto next = std::find(frames.begin(), end, reinterpret_cast<void*>(store));
+    way found;
+    constexpr std::size_t calls_max = 4;
+    // A place is where a call returns to.
+    for (const void* at = reinterpret_cast<const void*>(store + 1);; at = *next) {
+        auto more = calls_at({{at}});
+        std::erase_if(more, [](const std::string& call) { // the C library's
+            return call.starts_with("__");
+        });
+        found.calls.insert(found.calls.end(), more.begin(), more.end());
+        if (found.in_first == 0) found.in_first = more.size();
+        if (found.calls.size() >= calls_max || next == end || ++next == end) return found;
+    }
+}
+
+/// Whether the function in "function at file:line" is the library's. What is inlined may have no
+/// namespace.
+bool is_ours(std::string_view call) noexcept {
+    const std::string_view name = call.substr(0, call.find_first_of("<( "));
+    // A template's name comes behind its result.
+    return name.starts_with("hf::") || name.starts_with("hf_") ||
+           call.substr(name.size()).starts_with(" hf::") ||
+           call.find("include/holdfast/") != call.npos;
+}
+
+void report(const pool::impl& pool, const void* address, const std::vector<std::string>& calls) {
+    std::string by;
+    for (const std::string& call : calls) by += (by.empty() ? "" : ", called by ") + call;
+    fatal(
+        "%s: a store to the pool outside of a section, at byte %llu, by %s. A crash would keep "
+        "a part of what belongs together. Expected: stores in functions that are marked HF_TXFUNC, "
+        "or in hf::tx. The store has not been made",
+        pool.file->path().c_str(), static_cast<unsigned long long>(pool.offset_of(address)),
+        by.c_str());
+}
+
+void pass_on(const struct sigaction& to, int signal, siginfo_t* about, void* context) {
+    if ((to.sa_flags & SA_SIGINFO) != 0) return to.sa_sigaction(signal, about, context);
+    if (to.sa_handler != SIG_DFL && to.sa_handler != SIG_IGN) return to.sa_handler(signal);
+    ::signal(signal, SIG_DFL); // an access is repeated, and kills
+    if (signal != SIGSEGV || about->si_code <= 0) ::raise(signal);
+}
+
+/// Whether the processor stops behind the next instruction.
+void step([[maybe_unused]] ucontext_t& at, [[maybe_unused]] bool on) noexcept {
+#if defined(__x86_64__)
+    constexpr greg_t trap = 0x100;
+    greg_t& flags = at.uc_mcontext.gregs[REG_EFL];
+    flags = on ? flags | trap : flags & ~trap;
+#endif
+}
+
+void on_step(int signal, siginfo_t* about, void* context) {
+    pool::impl* const pool = std::exchange(stepping, nullptr);
+    if (pool == nullptr) return pass_on(before_step, signal, about, context);
+    step(*static_cast<ucontext_t*>(context), false);
+    set_protection(*pool, PROT_READ);
+}
+
+void on_fault(int signal, siginfo_t* about, void* context) {
+    const int error = errno;
+    auto& at = *static_cast<ucontext_t*>(context);
+    pool::impl* const pool =
+        about->si_code == SEGV_ACCERR && is_store(at) ? registry::pool_of(about->si_addr) : nullptr;
+    if (pool == nullptr) return pass_on(before, signal, about, context);
+    const auto may_store = may_store_here.load(std::memory_order_relaxed);
+    if (may_store == nullptr || !may_store(about->si_addr)) {
+        static std::mutex one_at_a_time;
+        const std::scoped_lock held{one_at_a_time};
+        const way by = way_to(address_of_fault(at));
+        if (by.in_first > 0 &&
+            std::none_of(by.calls.begin(), by.calls.begin() + by.in_first, is_ours))
+            report(*pool, about->si_addr, by.calls);
+#if defined(__x86_64__)
+        if (++steps <= steps_max) {
+            stepping = pool;
+            step(at, true);
+        }
+#endif
+    }
+    set_protection(*pool, PROT_READ | PROT_WRITE);
+    errno = error;
+}
+
+bool asked_by_environment() noexcept {
+    const char* const asked = std::getenv("HOLDFAST_GUARD");
+    return asked != nullptr && std::string_view(asked) == "1";
+}
+
+} // namespace
+
+void ask(bool (*may_store)(const void*) noexcept) noexcept { may_store_here = may_store; }
+
+void start(const expert_options& options, pool::impl& pool) {
+    if (!is_on()) {
+        if (!options.guard_marks && !asked_by_environment()) return;
+        struct sigaction action{};
+        action.sa_flags = SA_SIGINFO | SA_NODEFER | SA_RESTART;
+        action.sa_sigaction = on_fault;
+        static const bool once = [&] {
+            struct sigaction stepped = action;
+            stepped.sa_sigaction = on_step;
+            return ::sigaction(SIGTRAP, &stepped, &before_step) == 0 &&
+                   ::sigaction(SIGSEGV, &action, &before) == 0;
+        }();
+        detail::on = once;
+    }
+    close(pool);
+}
+
+void close(pool::impl& pool) noexcept {
+    steps = 0;
+    if (is_on() && is_guarded(pool)) set_protection(pool, PROT_READ);
+}
+
+void open(pool::impl& pool) noexcept {
+    if (is_guarded(pool)) set_protection(pool, PROT_READ | PROT_WRITE);
+}
+
+} // namespace hf::mark_guard
