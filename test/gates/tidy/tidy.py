@@ -360,7 +360,7 @@ def read_tree(root):
     tree = {}
     for path in sorted(root.rglob("*")):
         name = path.relative_to(root)
-        if name.parts[0] in ("build", ".git") or "__pycache__" in name.parts or not path.is_file():
+        if name.parts[0] in ("build", "results", ".git") or "__pycache__" in name.parts or not path.is_file():
             continue
         try:
             tree[str(name)] = path.read_text(encoding="utf-8")
