@@ -6,6 +6,7 @@ Runs the studies (studies.py) whose results for this commit are not there, then 
 stopped goes on with the study that it was stopped in. Results lie in OUT/studies/SIZE/NAME.json.
 """
 import argparse
+import hashlib
 import json
 import os
 import pathlib
@@ -28,7 +29,7 @@ def commit():
     """The commit, and if the tree differs from it, a digest of how."""
     name = git("rev-parse", "--short", "HEAD").strip() or "unknown"
     changes = git("diff", "HEAD")
-    return name if not changes else f"{name}+{subprocess.run(['git', 'hash-object', '--stdin'], input=changes, text=True, capture_output=True, check=True).stdout[:8]}"
+    return name if not changes else f"{name}+{hashlib.sha256(changes.encode()).hexdigest()[:8]}"
 
 
 def machine():
@@ -82,8 +83,8 @@ def main():
             load, start = f"{os.getloadavg()[0]:.1f}", time.monotonic()
             if (said := run(study, size, build)) is None:
                 continue
-            record = {"study": name, "size": size.name, "commit": at, "machine": machine(), "load": load,
-                      "seconds": round(time.monotonic() - start), "said": said}
+            record = {"study": name, "size": size.name, "commit": at, "machine": machine(), "processors": os.cpu_count(),
+                      "load": load, "seconds": round(time.monotonic() - start), "said": said}
             keep(file, record)
         if record:
             records[name] = record

@@ -48,7 +48,9 @@ STUDIES = {study.name: study for study in (
         build / "bin/bench_justdo_recovery", "--threads", 24, "--opens", 5, "--mib", 100 if size.quick else 10_000]),
     Study("slpmt", lambda size, build, out: python(
         "research/slpmt/study/report.py", "--study", build / "bin/slpmt_study", "--out", out), "slpmt.json"),
+    Study("flushes", lambda size, build, out: [build / "bin/bench_flushes", "--passes", size.ops // 10]),
     bench("growth"),
+    Study("misses", lambda size, build, out: python("research/reproduce/misses.py", build, 2000 if size.quick else 200_000)),
     bench("parts", "counts"),
     Study("server", lambda size, build, out: python(
         "apps/kv/tests/throughput.py", *(build / "bin" / name for name in SERVERS), "--mode", "pmem", "--json", "--rounds", size.rounds,
