@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// How long the write-back of a line takes on this machine by how many are under way (MOD §3, Fig. 4): 320 lines in
-// the first-level cache, changed, flushed, and a fence after each N flushes. The time of all, by 320. Amdahl's law is
-// fitted to it: of a flush alone, a share is serial. Prints one JSON object.
+// How long the write-back of a line takes on this machine by how many are under way (MOD §3,
+// Fig. 4): 320 lines in the first-level cache, changed, flushed, and a fence after each N flushes.
+// The time of all, by 320. Amdahl's law is fitted to it: of a flush alone, a share is serial.
+// Prints one JSON object.
 #include <holdfast/author/persist.hpp>
 
 #include <CLI/CLI.hpp>

