@@ -39,7 +39,7 @@ def main():
         program = pathlib.Path(folder) / "holdfast"
         subprocess.run(["strip", "-g", "-o", program, build / "bin/holdfast"], check=True)
         said = dict(zip(cells, several.map(lambda cell: run(program, *cell, operations), cells)))
-    json.dump({name: {engine: dict(zip(("accesses", "misses"), (many - few for many, few in zip(
+    json.dump({name: {engine: dict(zip(("accesses", "misses"), (max(0, many - few) for many, few in zip(
         said[name, engine, operations], said[name, engine, 1])))) for engine in ("mod", "pmdk")} for name in experiments.CONTAINERS},
         sys.stdout, indent=1)
 

@@ -160,7 +160,7 @@ def drawn_of(figure, records):
 
 
 def write(records, out):
-    """records: {study: what the driver keeps of it}. Returns the figures that could not be drawn."""
+    """records: {study: what the driver keeps of it}. Returns (figure, why) of what could not be drawn."""
     shutil.rmtree(out / "figures", ignore_errors=True)
     (out / "figures").mkdir(parents=True)
     up = os.path.relpath(figures.ROOT, out)
@@ -172,7 +172,7 @@ def write(records, out):
         links[figure.paper].append(f'<a href="#{figure.key}">{figure.name}</a>')
         drawn = drawn_of(figure, records)
         if isinstance(drawn, str):
-            failed.append(f"{figure.key}: {drawn}")
+            failed.append((figure, drawn))
         body.append(entry(figure, drawn, [records[name] for name in figure.studies if name in records], out / "figures", up))
     rows = json.loads((figures.ROOT / "research/rows.json").read_text())
     menu = "".join(f"<p><b>{paper}</b>: {' '.join(of)}</p>" for paper, of in links.items())

@@ -20,6 +20,8 @@ import page
 import studies
 from figures import ROOT
 
+from compile_time import spent_by_children  # in bench/report, where figures.py looks
+
 
 def git(*arguments):
     return subprocess.run(["git", "-C", ROOT, *arguments], capture_output=True, text=True, check=False).stdout
@@ -39,23 +41,23 @@ def machine():
 
 
 def run(study, size, build):
-    """What the study says, or None when it failed."""
+    """What the study says, or None, and whether it succeeded: one that did not may have left a part."""
     with tempfile.TemporaryDirectory() as out:
         line = list(map(str, study.command(size, build, pathlib.Path(out))))
         log = subprocess.run(line, capture_output=True, text=True, check=False, cwd=ROOT)
-        left = pathlib.Path(out) / study.result if study.result else None
-        if log.returncode == 0:
-            return json.loads(left.read_text() if left else log.stdout)
-    print(f"failed: {' '.join(line)}\n{log.stdout[-1000:]}{log.stderr[-2000:]}", file=sys.stderr)
-    return None
+        if log.returncode != 0:
+            print(f"failed: {' '.join(line)}\n{log.stdout[-1000:]}{log.stderr[-2000:]}", file=sys.stderr)
+        left = pathlib.Path(out) / study.result
+        text = left.read_text() if left.is_file() else "" if study.result or log.returncode != 0 else log.stdout
+    return json.loads(text) if text else None, log.returncode == 0
 
 
 def kept(file, at):
-    """A study's record, if it is of this commit."""
+    """A finished study's record, if it is of this commit."""
     if not file.exists():
         return None
     record = json.loads(file.read_text())
-    return record if record["commit"] == at else None
+    return record if record["commit"] == at and record["finished"] else None
 
 
 def keep(file, record):
@@ -80,18 +82,24 @@ def main():
         record = kept(file, at)
         if record is None and name in given.only:
             print(f"{time.monotonic() - began:5.0f} s  {name}", file=sys.stderr, flush=True)
-            load, start = f"{os.getloadavg()[0]:.1f}", time.monotonic()
-            if (said := run(study, size, build)) is None:
+            load, start, spent = f"{os.getloadavg()[0]:.1f}", time.monotonic(), spent_by_children()
+            said, finished = run(study, size, build)
+            if said is None:
                 continue
             record = {"study": name, "size": size.name, "commit": at, "machine": machine(), "processors": os.cpu_count(),
-                      "load": load, "seconds": round(time.monotonic() - start), "said": said}
+                      "load": load, "seconds": round(time.monotonic() - start),
+                      "processor_seconds": round(spent_by_children() - spent), "finished": finished, "said": said}
             keep(file, record)
         if record:
             records[name] = record
     failed = page.write(records, out)
     print(f"{out / 'index.html'}: {len(records)} of {len(studies.STUDIES)} studies, {time.monotonic() - began:.0f} s")
     if failed:
-        sys.exit("not drawn:\n" + "\n".join(failed))
+        print("not drawn:", *(f"{figure.key}: {why}" for figure, why in failed), sep="\n", file=sys.stderr)
+    # What was not asked for may be missing.
+    bad = [name for name in given.only if not records.get(name, {}).get("finished")]
+    bad += [figure.key for figure, _ in failed if set(figure.studies) <= set(given.only)]
+    sys.exit(f"failed: {' '.join(bad)}" if bad else 0)
 
 
 if __name__ == "__main__":
