@@ -3,6 +3,7 @@
 import csv
 import dataclasses
 import html
+import importlib.util
 import json
 import os
 import shutil
@@ -117,9 +118,11 @@ def entry(figure, drawn, records, out, up):
         lines.append(f"<p class=missing><b>Not measured in this run:</b> {html.escape(drawn)}</p>")
     else:
         lines.append(said_of(figure, records))
-        if drawn.panels:
+        if drawn.panels and importlib.util.find_spec("matplotlib"):
             plot(drawn, out, figure.key)
             lines.append(f'<img src="figures/{figure.key}.svg" alt="{html.escape(figure.title)}">')
+        elif drawn.panels:
+            lines.append("<p>No plot: it needs python3-matplotlib.</p>")
         if drawn.claims:
             rows = [[claim.what, paper_value(claim), number(claim.ours)] for claim in drawn.claims]
             lines.append(table([["in the paper's text", "paper", "ours"], *rows],

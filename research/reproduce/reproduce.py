@@ -75,6 +75,8 @@ def main():
     parser.add_argument("--size", choices=studies.SIZES, default="whole", help="quick: a quarter of an hour; smoke: that it works")
     parser.add_argument("--only", nargs="*", choices=studies.STUDIES, default=list(studies.STUDIES), help="these studies; none: only the page")
     given = parser.parse_args()
+    if not (given.build / "bin/holdfast").exists():
+        parser.error(f"{given.build} has no bin/holdfast: build the programs, or say 'make reproduce'")
     size, at, records, began = studies.SIZES[given.size], commit(), {}, time.monotonic()
     build, out = given.build.resolve(), given.out.resolve()
     for name, study in studies.STUDIES.items():
