@@ -14,7 +14,8 @@ PAPERS = {"Clobber": "Clobber-NVM (ASPLOS 2021)", "JUSTDO": "JUSTDO logging (ASP
           "SLPMT": "SLPMT (HPCA 2023)", "SIMPO": "SIMPO (TACO 15(1), 2018)"}
 STYLE = """body { font: 16px/1.45 sans-serif; max-width: 72rem; margin: 1rem auto; padding: 0 1rem; color: #222; }
 img { max-width: 100%; } table { border-collapse: collapse; margin: .5rem 0; } h2 { margin-top: 3rem; border-bottom: 1px solid #888; }
-td, th { border: 1px solid #ccc; padding: .15rem .5rem; text-align: left; vertical-align: top; overflow-wrap: anywhere; } th { background: #f2f2f2; }
+td, th { border: 1px solid #ccc; padding: .15rem .5rem; text-align: left; vertical-align: top; overflow-wrap: anywhere; }
+#rows td:first-child, th { white-space: nowrap; } th { background: #f2f2f2; }
 .said { color: #555; } .off { background: #fff3df; } section { margin: 2rem 0; } nav a { margin-right: .6rem; white-space: nowrap; }"""
 
 

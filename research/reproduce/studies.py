@@ -18,7 +18,7 @@ class Size:
     quick: bool
 
 
-SIZES = {size.name: size for size in (Size("smoke", 2000, 1, True), Size("quick", 50_000, 1, True), Size("whole", 1_000_000, 5, False))}
+SIZES = {size.name: size for size in (Size("smoke", 2000, 1, True), Size("quick", 100_000, 1, True), Size("whole", 1_000_000, 5, False))}
 
 
 @dataclasses.dataclass
