@@ -50,7 +50,7 @@ STUDIES = {study.name: study for study in (
         "research/slpmt/study/report.py", "--study", build / "bin/slpmt_study", "--out", out), "slpmt.json"),
     Study("flushes", lambda size, build, out: [build / "bin/bench_flushes", "--passes", size.ops // 10]),
     bench("growth"),
-    Study("misses", lambda size, build, out: python("research/reproduce/misses.py", build, 5000 if size.quick else 200_000)),
+    Study("misses", lambda size, build, out: python("research/reproduce/misses.py", build, min(size.ops // 20, 50_000))),
     bench("parts", "counts"),
     Study("server", lambda size, build, out: python(
         "apps/kv/tests/throughput.py", *(build / "bin" / name for name in SERVERS), "--mode", "pmem", "--json", "--rounds", size.rounds,
