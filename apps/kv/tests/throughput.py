@@ -25,6 +25,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 
 from kv_testing import Folder, Server, needs
 
@@ -116,12 +117,12 @@ def pipelined(server, batches, ops):
                     missing -= got
 
     threads = [threading.Thread(target=drive, args=(i * 37,)) for i in range(CONNECTIONS)]
-    begin = os.times().elapsed
+    begin = time.monotonic()
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    return rounds * BATCH * CONNECTIONS / (os.times().elapsed - begin)
+    return rounds * BATCH * CONNECTIONS / (time.monotonic() - begin)
 
 
 def measure(servers, rounds, ops, shares):
