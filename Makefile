@@ -17,10 +17,12 @@ PROGRAMS ?= 5000
 # In which builds 'make soundness' compiles them (test/attacks/soundness/soundness.py): all, or redo-O0 redo-O1 ….
 BUILDS  ?=
 # Of 'make bench': insertions into the hash map (the rest is in proportion), and which experiments:
-# throughput parts counts ycsb latency restart compile; none named: all.
+# throughput parts counts ycsb latency restart justdo mod growth compile; none named: all.
 ROUNDS  ?= 5
 OPS     ?= 1000000
 ONLY    ?=
+# 'make reproduce': QUICK=1 for a quarter of an hour; ONLY="slpmt simpo" for some of its programs.
+QUICK   ?=
 # Of the keys that 'make slpmt' inserts.
 SLPMT_SEED ?= 1
 # Further options of 'make crash-report' (scripts/crash_report.py --help).
@@ -33,7 +35,7 @@ PYTHONS ?= python3.9 python3.10 python3.11 python3.12 python3.13
 PYTHON  ?= /usr/bin/python3
 
 .DEFAULT_GOAL := help
-.PHONY: help install build debug checked asan tsan test verify quick demo soak hostile soundness mutants stepping fuzz crash-report bench slpmt simpo stamp packages wheels site gcc format lint clean
+.PHONY: help install build debug checked asan tsan test verify quick demo soak hostile soundness mutants stepping fuzz crash-report bench slpmt simpo stamp reproduce packages wheels site gcc format lint clean
 
 help: ## this list
 	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
@@ -169,6 +171,13 @@ stamp: ## Clobber's figures 11 to 14 on vacation and yada, ROUNDS=5 interleaved 
 	@cmake --preset release $(BENCH) -DHOLDFAST_PYTHON=$(PYTHON)
 	@cmake --build --preset release -j $(JOBS) --target holdfast-vacation holdfast-yada
 	@scripts/with-tmpfs $(PYTHON) -B research/stamp/report.py --build build/release --out results --rounds $(ROUNDS)
+
+reproduce: ## every figure and table of the five papers on one page, results/index.html: a night, or QUICK=1; goes on where it was stopped
+	$(PACKAGES) build programs demo test bench simpo plots
+	@cmake --preset release $(BENCH) -DHOLDFAST_PYTHON=$(PYTHON)
+	@cmake --build --preset release -j $(JOBS)
+	@scripts/with-tmpfs $(PYTHON) -B research/reproduce/reproduce.py --build build/release --out results \
+	    --size $(if $(QUICK),quick,whole) $(if $(ONLY),--only $(ONLY))
 
 packages: ## Debian packages in build/packages: libholdfast-dev, holdfast-clang, holdfast-tools, holdfast-kv, holdfast-doc
 	$(PACKAGES) build programs site packages

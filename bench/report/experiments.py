@@ -10,6 +10,8 @@ MIXES = ["ycsb-a", "ycsb-b", "ycsb-c", "ycsb-d", "ycsb-e", "ycsb-f"]
 SYNCED = ["lmdb", "rocksdb", "sqlite", "bdb"]                   # survive power loss
 UNSYNCED = ["lmdb-writemap-nosync", "rocksdb-nosync", "sqlite-normal", "bdb-nosync"]
 HASHED = ["pmdk-outside", "pmdk-actions", "floor-1f", "floor-2f"]   # have a hash map only
+LOCK_BASED = ["jd-queue", "jd-stack", "jd-priority", "jd-map", "jd-vector"]
+CONTAINERS = ["map", "set", "stack", "queue", "vector", "vecswap"]
 PARTS = ["none", "vlog-only", "clobberlog-only", "clobber", "undo"]
 
 
@@ -23,6 +25,8 @@ class Sizes:
         self.ycsb = max(1, ops // 20)
         self.latency = max(1, ops // 20)
         self.restart = ops
+        self.vacation = max(1000, ops // 5)
+        self.nodes, self.edges = max(1, ops * 82 // 100), max(1, ops * 984 // 100)     # of the Flickr graph at a million
 
     def of(self, structure):
         return self.hashmap if structure == "hashmap" else self.tree
@@ -107,18 +111,62 @@ def restart(sizes):
                    "threads": 2, "items": sizes.restart if structure == "hashmap" else sizes.tree}
 
 
+def justdo(sizes):
+    """JUSTDO's Figs 8 to 11, and its other memories: structures with locks of their own."""
+    def one(structure, engine, mode, threads, **more):
+        if structure in ("jd-map", "jd-vector"):    # too large for the caches; the others fit into them
+            more["records"] = sizes.hashmap
+        return cell(structure, engine, mode, sizes.tree, threads, **more)
+
+    for structure in LOCK_BASED:
+        for engine in ("none", "undo", "justdo"):
+            for threads in (1, 2, 4):
+                yield one(structure, engine, "process", threads)
+                yield one(structure, engine, "pmem", threads)
+    for engine in ("none", "undo", "justdo"):
+        for value_bytes in (1, 8, 64, 256, 1000):
+            yield one("jd-map", engine, "process", 2, value_bytes=value_bytes)
+        for structure in ("jd-map", "jd-vector"):
+            for model in ("optane", "cxl", "cxl-far"):
+                yield one(structure, engine, "pmem", 1, latency=model)
+
+
+def mod(sizes):
+    """MOD's Figs 2, 9 and 10: containers and applications, on libpmemobj with its flushes and without."""
+    both = {"bfs": {"nodes": sizes.nodes, "edges": sizes.edges}, "vacation": {"ops": sizes.vacation, "relations": sizes.tree}}
+    for name in CONTAINERS:
+        for engine, mode in (("mod", "pmem"), ("pmdk", "pmem"), ("pmdk", "process"), ("volatile", "process")):
+            yield cell(name, engine, mode, sizes.hashmap, records=sizes.hashmap)
+        updates = {} if name in ("stack", "queue", "vecswap") else {"read_percent": 0}
+        for engine in ("mod", "pmdk"):
+            yield cell(name, engine, "pmem", sizes.latency, records=sizes.hashmap, count_peers=engine == "pmdk", **updates)
+    for name, more in both.items():
+        for engine, mode in (("mod", "pmem"), ("pmdk", "pmem"), ("pmdk", "process"), ("volatile", "process")):
+            yield {"name": name, "engine": engine, "mode": mode} | more
+        yield {"name": name, "engine": "pmdk", "mode": "pmem", "count_peers": True} | more
+
+
+def growth(sizes):
+    """MOD's Table 3: what containers take of a pool, and twice as many elements."""
+    for name in CONTAINERS[:-1]:
+        for records in (sizes.hashmap, 2 * sizes.hashmap):
+            for engine in ("mod", "pmdk"):
+                yield cell(name, engine, "pmem", 1, records=records, count_peers=engine == "pmdk")
+
+
 # By the names that ONLY= takes. 'compile' is measured by compile_time.py.
 EXPERIMENTS = {"throughput": throughput, "parts": parts, "counts": counts, "ycsb": ycsb,
-               "latency": latency, "restart": restart}
-ONCE = {"counts"}           # says the same in every round
+               "latency": latency, "restart": restart, "justdo": justdo, "mod": mod, "growth": growth}
+ONCE = {"counts", "growth"}           # says the same in every round
 
 
 def arguments_of(one, round_number):
     """A cell as arguments of the holdfast command."""
     line = ["bench", one["name"], "--engine", one["engine"], "--mode", one["mode"], "--json"]
-    for key in ("threads", "ops", "items", "structure", "records", "distribution", "latency"):
+    for key in ("threads", "ops", "items", "structure", "records", "distribution", "latency", "value_bytes", "read_percent",
+                "nodes", "edges", "relations"):
         if key in one:
-            line += [f"--{key}", str(one[key])]
+            line += [f"--{key.replace('_', '-')}", str(one[key])]
     if one.get("count_peers"):
         line.append("--count-peers")
     if one["name"] == "restart":

@@ -10,12 +10,13 @@ from matplotlib import pyplot as plt  # noqa: E402  the back end is chosen befor
 COLOURS = {"clobber": "tab:blue", "undo": "tab:orange", "none": "tab:gray", "pmdk": "tab:red",
            "v_log": "tab:cyan", "clobber_log": "tab:blue", "vlog-only": "tab:cyan",
            "clobberlog-only": "tab:olive", "clobber-unrefined": "tab:gray", "ido": "tab:purple",
-           "lmdb": "tab:green", "rocksdb": "tab:brown", "sqlite": "tab:pink", "bdb": "tab:purple"}
+           "justdo": "tab:green", "redo": "tab:brown", "auto": "tab:pink", "mod": "tab:cyan", "volatile": "tab:gray",
+           "vlog_only": "tab:cyan", "lmdb": "tab:green", "rocksdb": "tab:brown", "sqlite": "tab:pink", "bdb": "tab:purple"}
 
 
 def colour_of(label):
     """That of the engine, whichever way it syncs."""
-    return COLOURS.get(label) or COLOURS.get(label.split("-")[0], "black")
+    return COLOURS.get(label) or COLOURS.get(label.split("-")[0])
 
 
 def save(figure, out, name):
@@ -31,7 +32,7 @@ def bars(axes, groups, series, title, unit):
     for i, (label, values) in enumerate(series.items()):
         places = [at + (i - (len(series) - 1) / 2) * width for at in range(len(groups))]
         axes.bar(places, [value or 0 for value in values], width, label=label,
-                 color=colour_of(label))
+                 color=colour_of(label) or f"C{i}")
     axes.set_xticks(range(len(groups)), groups)
     axes.set_title(title)
     axes.set_ylabel(unit)

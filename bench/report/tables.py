@@ -188,6 +188,17 @@ def restart(results):
             ["structure", "engine", "items", "median ms", "most", "lost"], rows)
 
 
+def locked_and_contained(results):
+    """JUSTDO's structures, MOD's containers and its applications, a row for each cell."""
+    names = [*experiments.LOCK_BASED, *experiments.CONTAINERS, "bfs", "vacation"]
+    rows = [[run["name"], run["engine"], run["mode"], run["threads"], run.get("latency", ""), run["value_bytes"],
+             thousands(run["ops_per_second"]), number(run["fences_per_op"]), number(run["flushes_per_op"]),
+             number(run.get("bytes_per_element"), 0)] for name in names for run in runs_of(results, name=name)]
+    if rows:
+        yield "### Structures of JUSTDO and MOD\n\n" + table(
+            ["", "engine", "mode", "threads", "model", "value bytes", "ops/s", "fences/op", "flushes/op", "bytes an element"], rows)
+
+
 def compiling(results):
     times = {(each["structure"], each["build"]): each["seconds"] for each in results["compile"]}
     rows = [[structure, number(times[structure, "none"]), number(times[structure, "clobber"]),
@@ -206,6 +217,6 @@ def text_of(results):
             "persistent memory, and makes syncing a file next to free. 256-byte values, 8-byte "
             "keys (32 in the B+tree). Ratios of one run count, not absolute figures.\n")
     parts_of_text = [head]
-    for section in (throughput, scaling, parts, logs, ycsb, latency, restart, compiling):
+    for section in (throughput, scaling, parts, logs, ycsb, latency, restart, locked_and_contained, compiling):
         parts_of_text += section(results)
     return "\n".join(parts_of_text)

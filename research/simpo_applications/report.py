@@ -290,18 +290,18 @@ def draw(results, out):
 
 
 def measure(arguments, results):
-    wanted = cells(arguments.ssd_dir, 2000 if arguments.quick else 200_000, arguments.quick)
+    wanted = cells(arguments.ssd_dir, 2000 if arguments.quick else arguments.calls, arguments.quick)
     for number in range(arguments.rounds):
         order = list(wanted) if number % 2 == 0 else list(reversed(wanted))
         results.rounds.append({key: run_cell(arguments.bin / "holdfast", wanted[key]) for key in order})
         print(f"round {number + 1} of {arguments.rounds}", file=sys.stderr)
     program = arguments.bin / "simpo_applications"
-    if not arguments.quick:
-        results.apps["stock_level"] = run_json([program, "stock_level", "--rounds", max(arguments.rounds, 3)])
-    for name in ["floyd"] if arguments.quick else [*APPLICATIONS, *STRUCTURES]:
-        results.apps[name] = run_json([program, name, "--rounds", max(arguments.rounds, 3)])
+    for name in ["stock_level", *APPLICATIONS, *STRUCTURES]:
+        size = {"stock_level": 200, "array": 2000, "queue": 2000, "heap": 2000, "stack": 2000, "tree": 2000, "graph": 2000}.get(name, 1)
+        line = [program, name, "--rounds", 1 if arguments.quick else max(arguments.rounds, 3), "--size", size if arguments.quick else 0]
+        results.apps[name] = run_json(line)
         if name in APPLICATIONS:
-            results.recovery[name] = run_json([program, name, "--rounds", max(arguments.rounds, 3), "--log-bytes", 4096])
+            results.recovery[name] = run_json([*line, "--log-bytes", 4096])
 
 
 def main():
@@ -309,8 +309,9 @@ def main():
     parser.add_argument("--bin", type=pathlib.Path, required=True, help="where holdfast and simpo_applications are")
     parser.add_argument("--out", type=pathlib.Path, required=True)
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--calls", type=int, default=200_000, help="of a run of the microbenchmark")
     parser.add_argument("--ssd-dir", default=".", help="a folder on a disk, for variant ssd")
-    parser.add_argument("--quick", action="store_true", help="that it runs: few calls, one application, no plots")
+    parser.add_argument("--quick", action="store_true", help="that it runs: few calls, no plots")
     arguments = parser.parse_args()
     arguments.out.mkdir(parents=True, exist_ok=True)
     results = Results()

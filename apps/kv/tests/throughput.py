@@ -1,20 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Throughput of holdfast-kv beside memcached's, under the same clients in one run.
 
-  throughput.py PROGRAM [--rounds 11] [--ops 100000] [--json]
+  throughput.py PROGRAM... [--rounds 11] [--ops 100000] [--sets 0.95 0.05] [--json]
 
 16-byte keys, 64-byte values, 95/5 and 5/95 sets to gets, over TCP on this machine. Two clients:
 memcaslap (libmemcached-tools), one request at a time on each of 16 connections, and a pipelining one
 that keeps 64 requests on each of 2 connections. Rounds are interleaved, both servers live all the
 time, medians are reported, and with each the processor time the server itself took per request: on a
 small machine the client is part of the load, and only that figure says what the server costs. The
-ratio is the median of the rounds' own ratios; the best rounds are compared too, since another load on
+ratio is the median of the rounds' own ratios, of the first program; the best rounds are compared too, since another load on
 the machine can only slow a round down.
 """
 
 import argparse
 import json
 import os
+import pathlib
 import platform
 import random
 import re
@@ -24,6 +25,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 
 from kv_testing import Folder, Server, needs
 
@@ -115,17 +117,17 @@ def pipelined(server, batches, ops):
                     missing -= got
 
     threads = [threading.Thread(target=drive, args=(i * 37,)) for i in range(CONNECTIONS)]
-    begin = os.times().elapsed
+    begin = time.monotonic()
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    return rounds * BATCH * CONNECTIONS / (os.times().elapsed - begin)
+    return rounds * BATCH * CONNECTIONS / (time.monotonic() - begin)
 
 
-def measure(servers, rounds, ops):
-    results = []
-    for set_share in (0.95, 0.05):
+def measure(servers, rounds, ops, shares):
+    results, first = [], next(iter(servers))
+    for set_share in shares:
         batches = Batches(set_share)
         for client, run in (("memcaslap", lambda s: memcaslap(s, set_share, ops)),
                             ("pipelined", lambda s: pipelined(s, batches, 4 * ops))):
@@ -141,8 +143,8 @@ def measure(servers, rounds, ops):
                 "client": client, "sets": set_share, "rounds": rounds, "ops": done,
                 "ops_per_second": {n: round(statistics.median(v)) for n, v in per_second.items()},
                 "ratio": round(statistics.median(
-                    a / b for a, b in zip(per_second["holdfast-kv"], per_second["memcached"])), 3),
-                "best_ratio": round(max(per_second["holdfast-kv"]) / max(per_second["memcached"]), 3),
+                    a / b for a, b in zip(per_second[first], per_second["memcached"])), 3),
+                "best_ratio": round(max(per_second[first]) / max(per_second["memcached"]), 3),
                 "server_us_per_op": {n: round(statistics.median(v), 3) for n, v in cost_us.items()},
             })
     return results
@@ -150,21 +152,23 @@ def measure(servers, rounds, ops):
 
 def show(results, machine):
     print(f"{machine}; {KEY_BYTES}-byte keys, {VALUE_BYTES}-byte values, medians")
-    print(f"{'client':10} {'set/get':>8} {'holdfast-kv/s':>14} {'memcached/s':>12} {'ratio':>6} {'best':>5}"
+    first = next(iter(results[0]["ops_per_second"]))
+    print(f"{'client':10} {'set/get':>8} {first + '/s':>18} {'memcached/s':>12} {'ratio':>6} {'best':>5}"
           f" {'server µs':>10} {'memcached':>10} {'ratio':>6}")
     for r in results:
         speed, cost = r["ops_per_second"], r["server_us_per_op"]
-        ours, theirs = speed["holdfast-kv"], speed["memcached"]
-        print(f"{r['client']:10} {r['sets'] * 100:>5.0f}/{100 - r['sets'] * 100:<2.0f} {ours:>14} {theirs:>12}"
-              f" {r['ratio']:>6.2f} {r['best_ratio']:>5.2f} {cost['holdfast-kv']:>10.2f} {cost['memcached']:>10.2f}"
-              f" {cost['memcached'] / max(cost['holdfast-kv'], 1e-9):>6.2f}")
+        ours, theirs = speed[first], speed["memcached"]
+        print(f"{r['client']:10} {r['sets'] * 100:>5.0f}/{100 - r['sets'] * 100:<2.0f} {ours:>18} {theirs:>12}"
+              f" {r['ratio']:>6.2f} {r['best_ratio']:>5.2f} {cost[first]:>10.2f} {cost['memcached']:>10.2f}"
+              f" {cost['memcached'] / max(cost[first], 1e-9):>6.2f}")
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("program")
+    parser.add_argument("programs", nargs="+", type=pathlib.Path)
     parser.add_argument("--rounds", type=int, default=11)
     parser.add_argument("--ops", type=int, default=100_000)
+    parser.add_argument("--sets", type=float, nargs="+", default=[0.95, 0.05], help="shares of sets")
     parser.add_argument("--threads", type=int, default=4)
     parser.add_argument("--mode", default="process", choices=("process", "pmem", "power"))
     parser.add_argument("--json", action="store_true")
@@ -172,16 +176,17 @@ def main():
     needs("memcached", "memcaslap")
     machine = f"{platform.machine()}, {os.cpu_count()} processors, mode {options.mode}"
     with Folder() as folder:
-        server = Server(options.program, folder / "pool.hf", "-m", "1024", "-t", str(options.threads),
-                        "--mode", options.mode)
         reference = Memcached(options.threads)
+        ours = {program.name: Server(program, folder / f"{program.name}.hf", "-m", "1024", "-t", str(options.threads), "--mode", options.mode)
+                for program in options.programs}
         try:
-            servers = {"holdfast-kv": server, "memcached": reference}
+            servers = ours | {"memcached": reference}
             for one in servers.values():
                 fill(one)
-            results = measure(servers, options.rounds, options.ops)
+            results = measure(servers, options.rounds, options.ops, options.sets)
         finally:
-            server.kill()
+            for server in ours.values():
+                server.kill()
             reference.process.kill()
             reference.process.wait()
     if options.json:

@@ -155,7 +155,7 @@ def main():
     findings = list(check_report(read)) + list(check_papers(read("docs/papers.md")))
     for page in sorted(root.rglob("*.md")):
         name = page.relative_to(root)
-        if name.parts[0] in ("build", ".git"):
+        if name.parts[0] in ("build", "results", ".git"):
             continue
         text, found = check_page(str(name), page.read_text(encoding="utf-8"), known)
         if sys.argv[1] == "--write" and any(mends for _, mends in found):

@@ -70,7 +70,7 @@ def main():
 
     for path in sorted(root.rglob("*.md")):
         name = path.relative_to(root)
-        if name.parts[0] in ("build", ".git"):
+        if name.parts[0] in ("build", "results", ".git"):
             continue
         text = path.read_text(encoding="utf-8")
         found = list(compare(name, text, read))
