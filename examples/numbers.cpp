@@ -22,7 +22,7 @@ struct list { hf::mutex lock; node* head; unsigned long count, sum; };
 
 // [push]
 HF_TXFUNC bool push(list* l, unsigned long value) noexcept {
-    node* n = hf::make<node>(l->head, value);      // allocated if the push is whole, else free again
+    node* n = hf::make<node>(l->head, value);      // kept if the push commits, freed otherwise
     if (n == nullptr) return false;                // the pool is full, and nothing has changed
     l->head = n;                                   // plain stores: the compiler puts into the log
     l->count += 1;                                 // what the chosen technique needs

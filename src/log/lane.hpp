@@ -7,31 +7,46 @@
 //   record = check, kind and offset, bytes, payload padded to words
 //   kept   = the same mirrored, from the end of a half or segment downwards (5)
 //
-// (1) The first record of a section is its begin record, at the start of a half; it carries the
+// (1) The first record of a section is its begin record, at the start of a half. It holds the
 //     section's epoch, which grows with every section of the lane and over every open.
-// (2) A record's check covers its words, its payload and the check before it. The first mismatch
-//     ends the log: no length is stored, and records of earlier sections never pass for this one's.
-// (3) Of the two sections in a lane the newer one is pending if and only if its begin record is
-//     valid and its epoch is above the header's 'committed'. So a begin record also says that the
-//     section before it is committed. That section's log is in the other half, and stays whole
-//     until then.
+// (2) A record's check covers its words, its payload and the check before it. The chain starts in
+//     the begin record, which holds the epoch: records of earlier sections never match. The first
+//     mismatch ends the log, for no length is stored. Where order is kept, (4) says more.
+// (3) A lane has the logs of two sections. The newest, by the epochs of valid begin records, is
+//     pending if its epoch is above the header's 'committed': recovery has to look at it. It may
+//     have returned, for a commit may leave 'committed' as it is (section/commit_marks.hpp, 2). A
+//     begin record also says that the section before it has returned, and that one is not pending.
+//     Its log, in the other half, stays until the next section but one writes there. Recovery may
+//     need it: (7), and redo/protocol.hpp (2).
+//     If 'logged' is not 0, the section of the word log is pending (word_log.hpp). It has no epoch
+//     of its own. A pending section of records beside it is damage.
 // (4) In the process domain a lane is written in order, a word at a time, so a process that dies
-//     leaves a prefix. The end mark of the chain stands where the next record will be, until the
-//     record's check, stored last, takes its place. 'witness' is stored before 'committed'. A
-//     record that is neither valid nor the end mark is damage, and not the end of a log. Elsewhere
-//     a power failure leaves any part of what was not fenced, and (2) alone decides.
-// (5) Kept records serve rolling back alone, and only while the caches are whole. They are stored
-//     through the cache, in program order, on lines of their own, and never written back: after a
-//     failure of the machine recovery reads none of them. Each is chained to the kept record before
-//     it and to the last of the other records, and counts the latter. So recovery can order both.
+//     leaves a prefix. Where the next record will be stands the end mark, the complement of the
+//     last check. To append a record, the writer stores its end mark behind it, then the record
+//     without its check, then the check in the place of the old end mark. What is there and is
+//     neither a valid record nor the end mark is damage, and not the end of a log.
+//     'witness' is a hash of 'committed', and is stored just before it. So a reader accepts the
+//     hash of 'committed', or of the epoch after it; anything else is damage. Elsewhere a power
+//     failure leaves any part of what was not fenced, and (2) alone decides.
+// (5) A kept record holds bytes that a store replaced, and that the section had not read. They
+//     serve only to roll back a section that would run again (clobber/kept_bytes.hpp), and only
+//     while the caches are whole. They are stored through the cache, in program order, on lines of
+//     their own, and never flushed. After a failure of the machine only salvage reads them.
+//     The check of a kept record covers that of the kept record before it, and that of the last
+//     other record. Its head counts the other records before it. So recovery can order both kinds.
 // (6) No log names a block that changes hands outside of sections. A killed process may have stored
 //     the allocator's bit for it without flushing the bit. 'at_once' names that block. It is stored
-//     before the bit, and flushed by chance only. The next open writes the bit back.
-// (7) A section that logs every store may have left its stores to the next fence of its lane
-//     (commit_marks.hpp, 3). Their sum says whether they are durable. The next section's begin
-//     record has that sum, and the check in which the section's log ends. When that log has been
-//     written over, no sum is needed. After a kill, 'returned' has the sum: it is stored when the
-//     section has ended, and flushed by chance only.
+//     before the bit, and flushed by chance only. The next open flushes the bit.
+// (7) A section of engine undo may return while its stores are not durable yet, and leave them to
+//     the next fence of its lane (section/commit_marks.hpp, 3):
+//       a. It ends: 'returned' gets the checksum of what it stored, not flushed. 'committed' stays.
+//       b. The next section's begin record repeats that checksum, and the last check of the first
+//          section's log. Its first fence makes those stores durable.
+//     Recovery looks at the newest section first. If the bytes in place have the checksum in
+//     'returned', it had returned, and stays, as does the one before. Else it is rolled back, and
+//     the one before is next. If its log has been written over, the fence of (b) was passed: it is
+//     durable. If its log still ends in the check that (b) repeats, its bytes decide. Where they
+//     have the checksum that (b) repeats, it stays; else it is rolled back, too.
 #pragma once
 
 #include <alloc/heap.hpp>
@@ -59,8 +74,8 @@ struct lane_header {
     std::uint64_t committed; // epoch of the lane's last section known to be committed
     std::uint64_t witness;   // of 'committed', if the lane is written in order (4)
     std::uint64_t at_once;   // block that changed hands outside of sections last; 0: none (6)
-    std::uint64_t
-        returned; // sum of what the lane's newest section stored (7); of another, or 0: no such
+    std::uint64_t returned;  // checksum of what the lane's newest section stored, if it has
+                             // returned and left its stores (7); else of another, or 0
     // A word log (word_log.hpp): its end, from pool start, 0: nothing is pending in it; the
     // section's engine_bit, and its function.
     std::uint64_t logged;

@@ -1,25 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The log of a section in a medium that keeps order: what stood where it has stored.  docs/format/log.md
+// The undo log of a section: the bytes that its stores replaced. It needs a medium that keeps
+// stores in order. For a section that runs again it also has what that needs.  docs/format/log.md
 //
 //   log   = [begin] entry*    from word_log_room() on; it goes on in segments, blocks of the heap
 //   begin = what:u64 bytes:u64 version:u64 arguments what a section runs again with; padded, as below
 //   entry = what:u64 word:u64                        old bytes, at most eight
 //         | what:u64 bytes:u64 payload               longer ones, or preserved; padded to 16 bytes
-//         | what:u64 bytes:u64                       a block
+//         | what:u64 bytes:u64                       a block, or another entry without a payload
 //   what  = [kind:8][offset from pool start:56]
 //
 // Entries carry no checks, and the log has no mark. Recovery needs only order:
 // (1) 'logged' in the lane's header says where the log ends; 0: nothing is pending. It is stored
-//     behind the entry that it counts, and before the store that the entry is for.
-// (2) A killed process has made a prefix of its stores, in the order of its instructions: it ends
-//     between two of them, and its stores are in caches that outlive it. So on every processor that
-//     stops at an instruction only the compiler can break (1), and store_in_order() keeps it from
-//     that.
-// (3) A commit stores 0 once the section's stores and its blocks' bits are made. Blocks are logged
-//     just before their bits change. Until then no table knows what the section has taken.
-// (4) Only salvage reads the log of a pool that may be torn. It believes a log whose form is whole,
-//     as in a copy of a dead pool.
+//     after the entries that it counts, and before the stores that they are for. When the log goes
+//     on in a segment, 'logged' is the start of that block.
+// (2) A killed process has made a prefix of its stores, in program order. For its processor stops
+//     between two instructions, and the caches outlive it. So only the compiler could break (1).
+//     store_in_order() forbids it to move stores past that one, either way.
+// (3) A commit logs the blocks that the section has taken and freed, then changes their bits in the
+//     heap's bitmaps, then stores 0 in 'logged'. Before it logs them, the bitmaps do not show what
+//     the section has taken, so a kill leaves nothing to take back. A section that runs again logs
+//     each block sooner (section/word_protocol.hpp, 2).
+// (4) A pool that may be torn is refused, and salvage alone reads its log. It checks the form only:
+//     known kinds, sizes and places that can be, and entries that end at 'logged'. That suits a
+//     file copied after its process had died: it counts as torn, and its logs are whole.
 #pragma once
 
 #include <log/lane.hpp>
