@@ -95,7 +95,7 @@ public:
             if (offset - b->offset < b->bytes) return true;
         return false;
     }
-    /// Bytes of blocks of the set around that one: all of its block, or of many blocks those nearby.
+    /// Bytes of blocks of the set around that one: all of its block, or of many those nearby.
     /// Requires: covers(offset).
     block around(std::uint64_t offset) const noexcept {
         if (indexed()) [[unlikely]]

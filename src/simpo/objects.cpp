@@ -148,8 +148,8 @@ status objects::usable(bool writing) const {
     if (writing && current_section != nullptr)
         return refusal(
             pool_->file->path(), errc::bad_argument,
-            "persistent objects are made and destroyed inside a section, which would not "
-            "take that back: do it before the section or after it");
+            "expected to make or destroy a persistent object outside of sections, found one open, "
+            "which would not take that back: do it before the section or after it");
     if (pool_->file->reads_beside())
         return refusal(
             pool_->file->path(), errc::permission,

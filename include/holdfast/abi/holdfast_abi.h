@@ -90,9 +90,9 @@ void hf_undo_note(const void* address, uint64_t bytes) HF_NOEXCEPT;
 // Where the section's old words go, in a medium that keeps order (src/log/word_log.hpp): the next
 // entry, the end of the room for entries, the word that says how far the log counts, the pool's
 // first byte, and the offset below which a whole word lies in it. Elsewhere, and outside of
-// sections of engine undo, there is no room: next is limit. Then memory that the section took, which
-// needs no entry: of the block that it stored to last, and of the one before; no bytes: none is
-// known.
+// sections of engine undo, there is no room: next is limit. Then memory that the section took,
+// which needs no entry: of the block that it stored to last, and of the one before; no bytes: none
+// is known.
 struct hf_word_log {
     char* next;
     char* limit;
