@@ -39,7 +39,7 @@ private:
         return copy;
     }
 
-    std::size_t used_ = 0; // of here_; 0: there is no copy
+    std::size_t used_ = 0;                           // of here_; 0: there is no copy
     std::vector<std::unique_ptr<std::byte[]>> long_; // what here_ has no room for
     alignas(std::max_align_t) std::byte here_[512];
 };

@@ -77,8 +77,9 @@ TEST(SimpoRefusal, ASectionUsesNoObject) {
     };
     in_section([](pool& p, auto&) {
         expect_refused(object<digits>::create(p, "another").error(), errc::bad_argument,
-                       {"inside a section"});
-        expect_refused(object<digits>::destroy(p, "it"), errc::bad_argument, {"inside a section"});
+                       {"outside of sections"});
+        expect_refused(object<digits>::destroy(p, "it"), errc::bad_argument,
+                       {"outside of sections"});
     });
     EXPECT_DEATH(
         in_section([](pool& p, auto&) { static_cast<void>(object<digits>::find(p, "it")); }),

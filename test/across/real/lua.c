@@ -8,7 +8,7 @@
 #include "program.h"
 
 #define LUAI_THROW(L, c) __builtin_trap()
-#define LUAI_TRY(L, c, a) { a }
+#define LUAI_TRY(L, c, a) {a}
 #define luai_jmpbuf int
 static struct lua_longjmp* protecting(void);
 #define lj (*protecting()) /* declared as a local, this is a function's declaration */
