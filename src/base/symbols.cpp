@@ -21,7 +21,9 @@ using calls = std::vector<std::string>;
 std::map<const void*, calls> looked_up;
 
 /// The place of this library's own sources when it was built; ends with '/'.
-constexpr std::string_view own_root = HF_SOURCE_ROOT "/";
+constexpr std::string_view this_file = __FILE__, its_place = "src/base/symbols.cpp";
+constexpr std::string_view own_root = this_file.substr(0, this_file.size() - its_place.size());
+static_assert(this_file.ends_with(its_place));
 
 std::vector<std::string> output_of(const std::string& command) {
     std::vector<std::string> lines;
