@@ -15,20 +15,23 @@
 // (3) A lane has the logs of two sections. The newest, by the epochs of valid begin records, is
 //     pending if its epoch is above the header's 'committed': recovery has to look at it. It may
 //     have returned, for a commit may leave 'committed' as it is (section/commit_marks.hpp, 2). A
-//     begin record also says that the section before it has returned, and that one is not pending.
-//     Its log, in the other half, stays until the next section but one writes there. Recovery may
-//     need it: (7), and redo/protocol.hpp (2).
-//     If 'logged' is not 0, the section of the word log is pending (word_log.hpp). It has no epoch
-//     of its own. A pending section of records beside it is damage.
-// (4) In the process domain a lane is written in order, a word at a time, so a process that dies
-//     leaves a prefix. Where the next record will be stands the end mark, the complement of the
+//     begin record also says that the section before it has returned. That one does not count as
+//     pending, but it need not be durable: its log, in the other half, stays until the section
+//     after the newest writes there. Recovery may still replay it (redo/protocol.hpp, 2), or roll
+//     it back (7).
+//     If 'logged' is not 0, the section of the word log is pending (word_log.hpp). It has neither
+//     an epoch nor a begin record of this kind, and uses half 0 behind an end mark in its first
+//     line. A pending section of records beside it is damage.
+// (4) Where the medium keeps order (a kill, or eADR), a lane is written in order, a word at a time,
+//     so a failure leaves a prefix. Where the next record will be stands the end mark, the complement of the
 //     last check. To append a record, the writer stores its end mark behind it, then the record
 //     without its check, then the check in the place of the old end mark. What is there and is
 //     neither a valid record nor the end mark is damage, and not the end of a log.
 //     'witness' is a hash of 'committed', and is stored just before it. So a reader accepts the
 //     hash of 'committed', or of the epoch after it; anything else is damage. Elsewhere a power
 //     failure leaves any part of what was not fenced, and (2) alone decides.
-// (5) A kept record holds bytes that a store replaced, and that the section had not read. They
+// (5) A kept record holds bytes that a store replaced, and that the section had not read. Engine
+//     clobber writes them where caches may be lost; where order is kept, its word log has them. They
 //     serve only to roll back a section that would run again (clobber/kept_bytes.hpp), and only
 //     while the caches are whole. They are stored through the cache, in program order, on lines of
 //     their own, and never flushed. After a failure of the machine only salvage reads them.
@@ -37,16 +40,18 @@
 // (6) No log names a block that changes hands outside of sections. A killed process may have stored
 //     the allocator's bit for it without flushing the bit. 'at_once' names that block. It is stored
 //     before the bit, and flushed by chance only. The next open flushes the bit.
-// (7) A section of engine undo may return while its stores are not durable yet, and leave them to
-//     the next fence of its lane (section/commit_marks.hpp, 3):
+// (7) With durability by_next_section, and where one thread alone has sections in a medium that
+//     loses caches, a section of engine undo may return while its stores are not durable yet. It
+//     leaves them to the next fence of its lane (section/commit_marks.hpp, 3):
 //       a. It ends: 'returned' gets the checksum of what it stored, not flushed. 'committed' stays.
 //       b. The next section's begin record repeats that checksum, and the last check of the first
 //          section's log. Its first fence makes those stores durable.
 //     Recovery looks at the newest section first. If the bytes in place have the checksum in
 //     'returned', it had returned, and stays, as does the one before. Else it is rolled back, and
-//     the one before is next. If its log has been written over, the fence of (b) was passed: it is
-//     durable. If its log still ends in the check that (b) repeats, its bytes decide. Where they
-//     have the checksum that (b) repeats, it stays; else it is rolled back, too.
+//     the one before is next:
+//       - Its log has been written over: the fence of (b) was passed, and it is durable.
+//       - Its log ends in the check that (b) repeats, and its bytes have that checksum: it stays.
+//       - Its log ends in that check, and its bytes have another: it is rolled back, too.
 #pragma once
 
 #include <alloc/heap.hpp>

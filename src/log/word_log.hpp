@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The undo log of a section: the bytes that its stores replaced. It needs a medium that keeps
-// stores in order. For a section that runs again it also has what that needs.  docs/format/log.md
+// stores in order, or lines that come to the disk together (mode power, undo/batches.hpp). For a section that runs again it also has what that needs.  docs/format/log.md
 //
 //   log   = [begin] entry*    from word_log_room() on; it goes on in segments, blocks of the heap
 //   begin = what:u64 bytes:u64 version:u64 arguments what a section runs again with; padded, as below
@@ -15,15 +15,18 @@
 //     after the entries that it counts, and before the stores that they are for. When the log goes
 //     on in a segment, 'logged' is the start of that block.
 // (2) A killed process has made a prefix of its stores, in program order. For its processor stops
-//     between two instructions, and the caches outlive it. So only the compiler could break (1).
+//     between two instructions, and the caches outlive it; with eADR they outlive a failure of the
+//     machine, too. So only the compiler could break (1).
 //     store_in_order() forbids it to move stores past that one, either way.
-// (3) A commit logs the blocks that the section has taken and freed, then changes their bits in the
-//     heap's bitmaps, then stores 0 in 'logged'. Before it logs them, the bitmaps do not show what
-//     the section has taken, so a kill leaves nothing to take back. A section that runs again logs
-//     each block sooner (section/word_protocol.hpp, 2).
-// (4) A pool that may be torn is refused, and salvage alone reads its log. It checks the form only:
-//     known kinds, sizes and places that can be, and entries that end at 'logged'. That suits a
-//     file copied after its process had died: it counts as torn, and its logs are whole.
+// (3) A commit logs each block that the section has taken or freed before it changes that block's
+//     bit in the heap's bitmaps. When all are changed, it stores 0 in 'logged'. Until it logs them,
+//     the bitmaps do not show what the section has taken, so a kill leaves nothing to take back. A
+//     section that runs again logs each block sooner (section/word_protocol.hpp, 2).
+// (4) Every open checks the form of a pending log, and no more can be checked: known kinds, sizes
+//     and places that can be, and entries that end at 'logged'. So a pool whose stores may not have
+//     survived in order is refused, unless salvage is asked for. That suits a file copied after its
+//     process had died: it counts as torn, and its logs are whole. In mode power a log comes to the
+//     disk whole (undo/batches.hpp, 4), and is read after a power cut.
 #pragma once
 
 #include <log/lane.hpp>
