@@ -152,7 +152,7 @@ hf_status hf_pool_trim(hf_pool* pool, std::uint64_t* bytes) noexcept try {
 }
 
 void hf_pool_settle(hf_pool* pool) noexcept { pool->opened.internals().settle(); }
-void hf_pool_wait_resumed(hf_pool* pool) noexcept { hf::justdo::wait(pool->opened); }
+void hf_pool_wait_resumed(hf_pool* pool) noexcept { pool->opened.internals().end_own_work(false); }
 
 hf_status hf_pool_why_full(const hf_pool* pool) noexcept try {
     return hf::c::told(pool->opened.why_full());

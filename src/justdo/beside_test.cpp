@@ -414,8 +414,8 @@ TEST_P(Beside, AFaultInItEndsTheProcessInWordsThatNameTheWayOut) {
     char words[2048] = {};
     EXPECT_GT(::read(said[0], words, sizeof words - 1), 0);
     ::close(said[0]), ::close(said[1]);
-    for (const char* part : {"resuming linger (beside_test): SIGABRT", "stays marked open",
-                             "holdfast repair --roll-back --force"})
+    for (const char* part : {"resuming linger (beside_test): expected it to return, found SIGABRT",
+                             "stays marked open", "holdfast repair --roll-back --force"})
         EXPECT_NE(std::string(words).find(part), std::string::npos) << words;
 }
 

@@ -44,11 +44,14 @@ bool lane_set::valid() const noexcept {
 
 std::uint32_t lane_set::in_section() noexcept {
     std::scoped_lock held{lock};
-    for (std::uint32_t l = 0; l < size(); ++l)
-        if (states_[l].taken && lane_at(file_, l)->committed != states_[l].epoch) {
-            HF_ASSERT_SLOW(lane_at(file_, l)->committed < states_[l].epoch);
-            return l;
-        }
+    for (std::uint32_t l = 0; l < size(); ++l) {
+        const lane_header& header = *lane_at(file_, l);
+        HF_ASSERT_SLOW(!states_[l].taken || header.committed <= states_[l].epoch);
+        // A section that logs words has no epoch of its own.
+        const bool open = header.committed != states_[l].epoch ||
+                          std::atomic_ref(header.logged).load(std::memory_order_acquire) != 0;
+        if (states_[l].taken && open) return l;
+    }
     return no_lane;
 }
 

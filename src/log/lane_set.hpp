@@ -122,7 +122,8 @@ public:
     void note_deferring(std::uint32_t lane) noexcept;
     std::uint32_t deferring() const noexcept { return deferring_.load(std::memory_order_acquire); }
     /// A lane whose thread is, or has ended, inside a section, as when it calls exit() there; or
-    /// none. Requires: due marks are stored.
+    /// none. A section that logs words counts once it has logged one. Requires: due marks are
+    /// stored.
     std::uint32_t in_section() noexcept;
 
     /// Whether marks are due only of the lane in 'leaves_out', and of those whose logs stand for

@@ -157,8 +157,9 @@ TEST_F(PoolFile, MissingEngineIsNamedWithTheWaysOut) {
     make_pool_left_open();
     options.engines = engine_undo;
     const std::string said = expect_refused(path, options, errc::missing_engine);
-    for (const char* words : {"engine clobber, given to open: undo", "the build that left it",
-                              "open_options::engines", "repair --roll-back", "read_only"})
+    for (const char* words :
+         {"expected engine clobber, found undo given to open", "the build that left it",
+          "open_options::engines", "repair --roll-back", "read_only"})
         EXPECT_NE(said.find(words), std::string::npos) << words;
     edit_header(path, [](pool_header& h) { h.engines = 1u << 9; });
     EXPECT_NE(expect_refused(path, options, errc::missing_engine).find("unknown engine bit 9"),

@@ -1,6 +1,7 @@
 ; SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 ; Engines undo and selective: where the medium keeps order an entry of the log is made in line, before the store that it is
-; for; a call remains for what has no room, lies elsewhere, or has no constant length.
+; for; a call remains for what has no room, lies elsewhere, or has no constant length, unless it goes to memory that the section took
+; last.
 ; RUN: %hf_opt -passes=holdfast-instrument -holdfast-engine=undo %s | FileCheck %s
 ; RUN: %hf_opt -passes=holdfast-instrument -holdfast-engine=selective %s | FileCheck %s --check-prefix=SELECTIVE
 ; RUN: %hf_opt -passes=holdfast-instrument -holdfast-engine=clobber %s | FileCheck %s --check-prefix=CLOBBER
@@ -28,6 +29,9 @@ define void @half_word(ptr %p) #0 {
 ; CHECK: store atomic i64 {{.*}} release
 ; CHECK-NEXT: fence syncscope("singlethread") seq_cst
 ; CHECK: [[CALL]]:
+; CHECK: icmp ult i64
+; CHECK-NEXT: br i1 {{.*}}, label %{{.*}}, label %[[SLOW:.*]]
+; CHECK: [[SLOW]]:
 ; CHECK-NEXT: call void @hf_undo_log(ptr %p, i64 4)
 ; CHECK: store i32 7, ptr %p
 ; SELECTIVE-LABEL: define internal void @half_word.hf_body(
@@ -98,6 +102,9 @@ define void @fresh() #0 {
 ; CHECK-LABEL: define internal void @fresh.hf_body(
 ; CHECK: br i1 {{.*}}, label %[[GOES_ON:.*]], label %[[CALL:.*]], !prof
 ; CHECK: [[CALL]]:
+; CHECK: icmp ult i64
+; CHECK-NEXT: br i1 {{.*}}, label %[[GOES_ON]], label %[[SLOW:.*]]
+; CHECK: [[SLOW]]:
 ; CHECK-NEXT: call void @hf_undo_note(ptr %n, i64 8)
 ; CHECK: [[GOES_ON]]:
 ; CHECK-NEXT: store i64 7, ptr %n
@@ -127,6 +134,9 @@ define void @said(ptr %p) #0 {
 ; SELECTIVE-LABEL: define internal void @said.hf_body(
 ; SELECTIVE: br i1 {{.*}}, label %[[GOES_ON:.*]], label %[[CALL:.*]], !prof
 ; SELECTIVE: [[CALL]]:
+; SELECTIVE: icmp ult i64
+; SELECTIVE-NEXT: br i1 {{.*}}, label %[[GOES_ON]], label %[[SLOW:.*]]
+; SELECTIVE: [[SLOW]]:
 ; SELECTIVE-NEXT: call void @hf_log_free(ptr %p, i64 8)
 ; SELECTIVE: [[GOES_ON]]:
 ; SELECTIVE-NEXT: store i64 7, ptr %p

@@ -17,5 +17,5 @@ struct till {
 void use(hf::simpo::caller<till> by, hf::simpo::retraced<till> of) {
     (void)by.call<&till::take>(1, order{'a', 1}); // error in a header: none has padding between its members
     (void)of.call<&till::take>(order{'a', 1});    // error in a header: none has padding between its members
-    (void)by.call<&till::where>(2);               // error in a header: is no address
+    (void)by.call<&till::where>(2);               // error in a header: other than an address
 }
