@@ -434,7 +434,7 @@ bool store::impl::all_durable() const noexcept {
 void store::impl::note_durable(bool all) const noexcept { all_durable_in = all ? number_ : 0; }
 
 bool store::impl::enter() noexcept {
-    if (pool_->file->is_parents() || reads_ || current_section != nullptr) return false;
+    if (pool_->file->is_parents() || reads_ || any_section_here()) return false;
     if (!pool_->file->in_memory()) persist::count_this_thread();
     std::uint64_t* free = nullptr;
     for (std::uint64_t& in : updating) {
@@ -466,7 +466,7 @@ shadow& store::impl::refused_work() noexcept {
 status store::impl::refusal(const char* why) const {
     if (status here = pool_->usable(); !here.ok()) return here;
     if (reads_) return hf::refusal(pool_->file->path(), errc::permission, only_reads);
-    if (current_section != nullptr) why = inside_section;
+    if (any_section_here()) why = inside_section;
     return {errc::bad_argument, fmt::format("{}: bad_argument: {}", pool_->file->path(), why)};
 }
 

@@ -221,7 +221,7 @@ result<root*> store::impl::open(const place& at, const kind& what, std::uint64_t
                name.find('\0') == std::string_view::npos;
     };
     if (status here = pool_->usable(); !here.ok()) return here;
-    if (current_section != nullptr) return refusal();
+    if (any_section_here()) return refusal();
     for (std::string_view name : at.members)
         if (!named(name))
             return bad(fmt::format(

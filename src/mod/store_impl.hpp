@@ -235,7 +235,7 @@ public:
         "an update inside another one: mod::update changes several structures in one";
     // A failure may leave the update without the section, or in mode power a part of it.
     static constexpr const char* inside_section =
-        "a durable container is changed inside a section, which would not take that back: change "
+        "a durable container is changed inside a section, whose log would not have that: change "
         "it before the section or after it";
 
     status wait_for_trace();

@@ -18,6 +18,7 @@
 #include <span>
 
 constinit thread_local hf::section* hf::current_section = nullptr;
+constinit std::atomic<hf::resumed_section (*)() noexcept> hf::resumes_here{nullptr};
 
 namespace hf::registry {
 namespace {

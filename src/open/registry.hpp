@@ -3,6 +3,8 @@
 // Process-wide tables: the open pools, by address, and the txfuncs of this build, by identifier.
 #pragma once
 
+#include <base/engines.hpp>
+
 #include <holdfast/abi/holdfast_abi.h>
 #include <holdfast/pool.hpp>
 
@@ -14,6 +16,24 @@ namespace hf {
 class section;
 /// The section open on this thread, or null.
 extern constinit thread_local section* current_section __attribute__((tls_model("initial-exec")));
+
+/// The engine and the function of a section that is in no lane, and resumes. Null: no such section.
+struct resumed_section {
+    const engine_row* engine = nullptr;
+    const char* function = nullptr;
+};
+/// Returns the one that is open on this thread. No section of another engine may be part of it, nor
+/// an update that is failure-atomic by itself: that one would have happened already when the
+/// resumed section makes it again. The engine that has such sections sets the pointer; else it is
+/// null.
+extern constinit std::atomic<resumed_section (*)() noexcept> resumes_here;
+
+/// Whether a section of any engine is open on this thread.
+inline bool any_section_here() noexcept {
+    if (current_section != nullptr) return true;
+    const auto asks = resumes_here.load(std::memory_order_relaxed);
+    return asks != nullptr && asks().function != nullptr;
+}
 
 namespace registry {
 

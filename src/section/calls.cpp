@@ -21,7 +21,6 @@
 namespace hf {
 
 constinit thread_local next_section next_section_here;
-constinit std::atomic<resumed_section (*)() noexcept> resumes_here{nullptr};
 
 namespace {
 

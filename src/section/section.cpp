@@ -54,8 +54,7 @@ bool looks_closely() noexcept {
 
 /// Whether code outside of the library may store there, on this thread.
 static bool may_store(const void* address) noexcept {
-    const auto asks = resumes_here.load(std::memory_order_relaxed);
-    if (current_section != nullptr || (asks != nullptr && asks().function != nullptr)) return true;
+    if (any_section_here()) return true;
     const attachment* const last = last_attachment;
     if (last == nullptr || !last->pool->contains(address)) return false;
     const std::uint64_t offset = last->pool->offset_of(address);

@@ -257,16 +257,6 @@ void shift_pointers(const hf_txfunc& function, std::byte* args, std::uint64_t by
 std::unique_ptr<section> make_section(pool::impl& pool, std::uint32_t lane, thread_cache& cache,
                                       std::mutex* turns);
 
-/// The engine and the function of a section that is in no lane, and resumes. Null: no such section.
-struct resumed_section {
-    const engine_row* engine = nullptr;
-    const char* function = nullptr;
-};
-/// Returns the one that is open on this thread. No section of another engine may be part of it:
-/// that one would have happened already when the resumed section makes it again. The engine that
-/// has such sections sets the pointer; else it is null.
-extern constinit std::atomic<resumed_section (*)() noexcept> resumes_here;
-
 /// The section on this thread has ended: its caller may be promised what it has made durable.
 inline void leave_section() noexcept {
     const hf::medium pm = current_section->medium();

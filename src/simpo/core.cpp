@@ -63,9 +63,9 @@ void core::wait_for_lock() {
 
 void core::refuse_use(const char* what) const {
     if (pool_->file->is_parents()) registry::refuse_parents(nullptr, what);
-    if (current_section != nullptr)
+    if (any_section_here())
         fatal(
-            "%s: a persistent object is used inside a section, which would not take that back: use "
+            "%s: a persistent object is used inside a section, whose log would not have that: use "
             "it before the section or after it",
             what);
     if (destroyed_)

@@ -115,8 +115,8 @@ public:
 
     /// Ends the process with a message if 'what' may not use it. Notes that it is used.
     void check_usable(const char* what) const {
-        if (forked_ != forks::count() || destroyed_ || is_called_here() ||
-            current_section != nullptr) [[unlikely]]
+        if (forked_ != forks::count() || destroyed_ || is_called_here() || any_section_here())
+            [[unlikely]]
             refuse_use(what);
         keeper_->note_use(used_);
     }

@@ -145,11 +145,11 @@ status objects::usable(bool writing) const {
     if (status here = pool_->usable(); !here.ok()) return here;
     if (writing && pool_->file->read_only())
         return refusal(pool_->file->path(), errc::permission, "the pool is open read-only");
-    if (writing && current_section != nullptr)
+    if (writing && any_section_here())
         return refusal(
             pool_->file->path(), errc::bad_argument,
-            "expected to make or destroy a persistent object outside of sections, found one open, "
-            "which would not take that back: do it before the section or after it");
+            "persistent objects are made and destroyed inside a section, whose log would not have "
+            "that: do it before the section or after it");
     if (pool_->file->reads_beside())
         return refusal(
             pool_->file->path(), errc::permission,

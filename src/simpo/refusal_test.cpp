@@ -7,6 +7,8 @@
 #include <simpo/test_support.hpp>
 
 #include <holdfast/abi/holdfast_abi.h>
+#include <holdfast/abi/justdo_abi.h>
+#include <holdfast/justdo.hpp>
 #include <holdfast/undo.hpp>
 
 #include <gtest/gtest.h>
@@ -59,33 +61,49 @@ TEST(SimpoRefusal, AnotherClassVersionOrSizeIsToldApart) {
                    {"\"other\""});
 }
 
-/// A section would not take it back.
+/// A section would not take it back, or would use it once more when it is resumed.
 TEST(SimpoRefusal, ASectionUsesNoObject) {
     static const hf_arg schema[] = {{0, sizeof(void*), HF_ARG_POOL_POINTER}};
     static const hf_txfunc described{HF_ABI_VERSION, sizeof(void*), 2472, 1,      "uses",
                                      "here",         schema,        1,    nullptr};
-    const auto in_section = [](const auto& use) {
+    static const hf_justdo_function resumes{HF_ABI_VERSION, 8, 2473, 1,     "resumes",
+                                            "here",         3, 0,    [] {}, nullptr};
+    hf_justdo_register(&resumes);
+    const auto in_section = [](bool resuming, const auto& use) {
         test_pool in;
         in.how.engines.push_back(undo::engine());
+        in.how.engines.push_back(justdo::engine());
         in.open();
         auto made = in.make<digits>();
         auto* const word = in.pool().root<std::uint64_t>();
-        hf_undo_begin(&described, &word);
-        use(in.pool(), made);
-        hf_undo_commit();
+        if (resuming) {
+            std::uint32_t resumed = 0;
+            static_cast<void>(hf_justdo_enter(&resumes, word, &resumed));
+            hf_justdo_lock(word, HF_JUSTDO_NO_LOCK, 1);
+            use(in.pool(), made);
+            hf_justdo_unlock(word, HF_JUSTDO_NO_LOCK, 2);
+            hf_justdo_leave();
+        } else {
+            hf_undo_begin(&described, &word);
+            use(in.pool(), made);
+            hf_undo_commit();
+        }
         EXPECT_TRUE(object<digits>::find(in.pool(), "it"));
     };
-    in_section([](pool& p, auto&) {
-        expect_refused(object<digits>::create(p, "another").error(), errc::bad_argument,
-                       {"outside of sections"});
-        expect_refused(object<digits>::destroy(p, "it"), errc::bad_argument,
-                       {"outside of sections"});
-    });
-    EXPECT_DEATH(
-        in_section([](pool& p, auto&) { static_cast<void>(object<digits>::find(p, "it")); }),
-        "find: a persistent object is used inside a section");
-    EXPECT_DEATH(in_section([](pool&, auto& made) { made.checkpoint(); }),
-                 "checkpoint: a persistent object is used inside a section");
+    for (const bool resuming : {false, true}) {
+        in_section(resuming, [](pool& p, auto&) {
+            expect_refused(object<digits>::create(p, "another").error(), errc::bad_argument,
+                           {"inside a section"});
+            expect_refused(object<digits>::destroy(p, "it"), errc::bad_argument,
+                           {"inside a section"});
+        });
+        const auto finds = [](pool& p, auto&) { static_cast<void>(object<digits>::find(p, "it")); };
+        EXPECT_DEATH(in_section(resuming, finds),
+                     "find: a persistent object is used inside a section");
+        const auto keeps = [](pool&, auto& made) { made.checkpoint(); };
+        EXPECT_DEATH(in_section(resuming, keeps),
+                     "checkpoint: a persistent object is used inside a section");
+    }
 }
 
 TEST(SimpoRefusal, NamesAndLogsHaveBounds) {
