@@ -148,8 +148,8 @@ status objects::usable(bool writing) const {
     if (writing && any_section_here())
         return refusal(
             pool_->file->path(), errc::bad_argument,
-            "persistent objects are made and destroyed inside a section, whose log would not have "
-            "that: do it before the section or after it");
+            "found persistent objects made or destroyed inside a section, whose log would not "
+            "have that; expected it before the section or after it");
     if (pool_->file->reads_beside())
         return refusal(
             pool_->file->path(), errc::permission,
