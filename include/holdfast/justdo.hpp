@@ -24,9 +24,9 @@ struct options {
     /// endless; 0: no bound. New is a line stored to for the first time, a block, a lock.
     std::uint32_t recovery_ms_max = 60'000;
     /// pool::open returns when every resumed section has ended, and refuses the pool if one cannot
-    /// end. Otherwise it returns when they all hold their locks again, and those that held none
-    /// have asked for one, or have ended. They go on beside new work, as sections of other threads
-    /// do, and a fault in one ends the process.
+    /// end. Otherwise it returns when they all hold their locks again, and those that began without
+    /// a lock have ended. The others go on beside new work, as sections of other threads do, and a
+    /// fault in one ends the process.
     bool open_waits = false;
 };
 

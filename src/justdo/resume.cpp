@@ -85,7 +85,7 @@ struct resumption::common {
     std::atomic<bool> beside{false};       // others work in the pool
     std::atomic<std::size_t> running;      // sections that have not ended
     std::atomic<std::size_t> to_own;       // that do not have their locks yet: (1)
-    std::atomic<std::size_t> bare;         // that no lock guards yet: (4)
+    std::atomic<std::size_t> bare;         // of those, that no lock guards to their ends: (4)
     bool open = false;    // guarded, as is what follows: they may go on when they have their locks
     errc code = errc::ok; // of the first that was stopped
     std::string why;
@@ -158,8 +158,10 @@ public:
         if (section_.open()) return;
         section_.resumed();
         with_.ended(&section_);
-        guarded();
-        with_.change([&] { --with_.running; });
+        with_.change([&] {
+            --with_.running;
+            with_.bare -= bare_;
+        });
     }
     void progressed(std::uint64_t offset, std::uint64_t bytes) noexcept override {
         ++with_.progress;
@@ -170,11 +172,6 @@ public:
         if (bytes != 0 && lines_.add(offset / line_bytes)) ++with_.reached;
         if (expired_) fault_guard::expired();
         if (with_.failed) give_up();
-    }
-    void guarded() noexcept override {
-        if (!bare_) return;
-        bare_ = false;
-        with_.change([&] { --with_.bare; });
     }
     [[noreturn]] void finished() noexcept override {
         HF_ASSERT_SLOW(!section_.open());
@@ -192,7 +189,7 @@ protected:
     volatile bool expired_ = false;
 
 private:
-    bool bare_;        // counts among common::bare
+    const bool bare_;  // counts among common::bare
     lines_seen lines_; // where its steps have been
     std::jmp_buf end_;
 };

@@ -9,8 +9,8 @@
 //     they take turns on it.
 // (3) A section that must stop stops all of them: the others would wait for its locks for ever.
 //     Beside new work it ends the process, as a fault in any section does.
-// (4) What a section does before it has a lock, nothing keeps new work from. Open waits until it
-//     asks for one, or has ended.
+// (4) A section that has begun without a lock works without one before it takes its first lock, and
+//     behind its last one. Nothing keeps new work from that, so open waits until it has ended.
 #pragma once
 
 #include <justdo/thread.hpp>

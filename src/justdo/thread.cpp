@@ -303,16 +303,12 @@ bool thread::lock(void* lock, std::uint32_t kind, std::uint32_t place, bool wait
         dirty(&log.intended, word_bytes);
         settle(); // upholds (4)
     }
-    if (party_ != nullptr && real && wait) [[unlikely]]
-        party_->guarded();
     if (!acquire(*calls, lock, wait)) {
         if (calls->reset != nullptr) put(log.intended, 0), dirty(&log.intended, word_bytes);
         return false;
     }
     if (others_are_due()) settle_others();
     hold(at, word);
-    if (party_ != nullptr && real) [[unlikely]]
-        party_->guarded();
     if (!open_ && pm_.keeps_order()) {
         begin_in_order(log, word, place);
         return true;

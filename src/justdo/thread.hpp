@@ -48,9 +48,6 @@ public:
     /// Reports that the thread does a step, at these bytes of the pool (or at none), or has got a
     /// lock. Does not return if a section may not change these bytes.
     virtual void progressed(std::uint64_t offset, std::uint64_t bytes) noexcept = 0;
-    /// Reports that its locks guard what the thread does from here on: it holds one, or asks for
-    /// its first one.
-    virtual void guarded() noexcept = 0;
     /// Reports that the thread's section has ended; the rest of its function does not matter.
     [[noreturn]] virtual void finished() noexcept = 0;
 };
@@ -132,9 +129,9 @@ public:
     /// Clears intentions of locks that are not owned, except one that waits. Requires: those locks
     /// are free, durably.
     void forget_intentions();
-    /// Whether it holds a lock. Requires: take_up().
+    /// Whether it holds a lock until it ends. Requires: take_up().
     bool is_guarded() const noexcept {
-        return held_count_ > (place_of(lock_word(HF_JUSTDO_NO_LOCK, 0)) == no_place ? 0U : 1U);
+        return place_of(lock_word(HF_JUSTDO_NO_LOCK, 0)) == no_place;
     }
     /// Takes the locks that the section owned.
     void own_again(party& with);
