@@ -16,6 +16,7 @@
 #include <atomic>
 #include <chrono>
 #include <csignal>
+#include <cstdlib>
 #include <string>
 #include <sys/wait.h>
 #include <thread>
@@ -482,6 +483,31 @@ TEST_P(Beside, ClosingDoesNotWaitForALockThatNobodyLetsGoOf) {
     justdo::wait(p);
     EXPECT_EQ(p.root<root>()->accounts[0].balance, 1U);
     EXPECT_EQ(p.root<root>()->accounts[1].balance, 1112U);
+}
+
+/// Adds 1 to the account.
+void adds_one_by_undo(account* on) {
+    static constexpr hf_arg schema[] = {{0, 8, HF_ARG_POOL_POINTER}};
+    static constexpr hf_txfunc one{HF_ABI_VERSION,    8, 5305, 1, "one", "beside_test", schema, 1,
+                                   [](const void*) {}};
+    hf_undo_begin(&one, &on);
+    hf_undo_log(&on->balance, sizeof on->balance);
+    *const_cast<volatile std::uint64_t*>(&on->balance) += 1;
+    hf_undo_commit();
+}
+
+TEST_P(Beside, GuardedMarksLetAFunctionSaveItsFrameInThePool) {
+    EXPECT_EQ(in_child([&] {
+                  ::setenv("HOLDFAST_GUARD", "1", 1);
+                  first_run = true;
+                  pool p = open();
+                  auto& a = p.root<root>()->accounts;
+                  linger(&a[1], HF_JUSTDO_EXCLUSIVE); // the thread has its log now
+                  adds_one_by_undo(&a[0]);            // from its end on the pool is read-only
+                  linger(&a[0], HF_JUSTDO_EXCLUSIVE);
+                  EXPECT_EQ(a[0].balance, 1112U);
+              }),
+              0);
 }
 
 INSTANTIATE_TEST_SUITE_P(Modes, Beside, ::testing::Values(mode::process, mode::pmem),

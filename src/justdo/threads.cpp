@@ -41,8 +41,8 @@ superblock* threads::make_superblock() {
 /// later, when this thread's next section is offered to begin like its last one.
 static void let_others_ask() noexcept {
     resumes_here = []() noexcept -> resumed_section {
-        if (current == nullptr || !current->open() || current->function() == nullptr) return {};
-        return {&engine_rows::justdo, current->function()->name};
+        if (current == nullptr || current->function() == nullptr) return {};
+        return {&engine_rows::justdo, current->open() ? current->function()->name : nullptr};
     };
     next_section_here.offered = next_section::none;
 }

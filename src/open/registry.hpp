@@ -17,7 +17,8 @@ class section;
 /// The section open on this thread, or null.
 extern constinit thread_local section* current_section __attribute__((tls_model("initial-exec")));
 
-/// The engine and the function of a section that is in no lane, and resumes. Null: no such section.
+/// The engine of the function that runs here, if its sections are in no lane, and resume; null: no
+/// such function. And its name, if its section is open; else null.
 struct resumed_section {
     const engine_row* engine = nullptr;
     const char* function = nullptr;

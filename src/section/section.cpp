@@ -54,7 +54,10 @@ bool looks_closely() noexcept {
 
 /// Whether code outside of the library may store there, on this thread.
 static bool may_store(const void* address) noexcept {
-    if (any_section_here()) return true;
+    const auto asks = resumes_here.load(std::memory_order_relaxed);
+    if (current_section != nullptr) return true;
+    // Such a function saves its frame before its section begins.
+    if (asks != nullptr && asks().engine != nullptr) return true;
     const attachment* const last = last_attachment;
     if (last == nullptr || !last->pool->contains(address)) return false;
     const std::uint64_t offset = last->pool->offset_of(address);
