@@ -9,7 +9,8 @@
 //    from its archive, or names 'f' where that has no version.
 //
 // Neither lies in the COMDAT group of 'f': other code of this file calls the
-// instance, and a linker that discards the group would take it away.
+// instance, and a linker that discards the group would take it away. An alias of
+// 'f' has both as well: clang makes one body of a constructor's two forms.
 //
 // A call refers to (1) weakly. If the engines differ it is null, and the runtime
 // ends the process when the file is loaded; it names both.
@@ -31,39 +32,54 @@ namespace holdfast {
 
 static constexpr StringLiteral EngineSuffix = ".hf_version_for_sections";
 
-bool isShared(const Function &F) {
-  return isForSections(F) && !F.isDeclaration() && !F.hasLocalLinkage() &&
-         !F.isDiscardableIfUnused() && !F.isInterposable();
+static bool isForOtherFiles(const GlobalValue &V) {
+  return !V.isDeclaration() && !V.hasLocalLinkage() &&
+         !V.isDiscardableIfUnused() && !V.isInterposable();
 }
 
-static std::string versionName(const Function &F, const EngineInfo &Form,
+bool isShared(const Function &F) {
+  return isForSections(F) && isForOtherFiles(F);
+}
+
+/// The names by which other files can call 'F'.
+static SmallVector<const GlobalValue *, 2> namesOf(const Function &F) {
+  SmallVector<const GlobalValue *, 2> Names{&F};
+  for (const GlobalAlias &A : F.getParent()->aliases())
+    if (A.getAliaseeObject() == &F && isForOtherFiles(A))
+      Names.push_back(&A);
+  return Names;
+}
+
+static std::string versionName(const GlobalValue &Named, const EngineInfo &Form,
                                const EngineInfo &Built) {
-  std::string Name = (F.getName() + ".hf_in_" + Built.Name).str();
+  std::string Name = (Named.getName() + ".hf_in_" + Built.Name).str();
   return Built.forms().size() == 1 ? Name : Name + "." + Form.Name.str();
 }
 
-/// Makes a symbol go where the function's own goes.
-static void follow(GlobalValue &Symbol, const Function &F) {
-  Symbol.setVisibility(F.getVisibility());
-  Symbol.setDSOLocal(F.isDSOLocal());
+/// Makes a symbol go where the other goes.
+static void follow(GlobalValue &Symbol, const GlobalValue &Other) {
+  Symbol.setVisibility(Other.getVisibility());
+  Symbol.setDSOLocal(Other.isDSOLocal());
 }
 
 void shareEngine(Function &F, const EngineInfo &Built) {
   Constant *Text = ConstantDataArray::getString(F.getContext(), Built.Name);
-  follow(*new GlobalVariable(*F.getParent(), Text->getType(), true,
-                             F.getLinkage(), Text, F.getName() + EngineSuffix),
-         F);
+  for (const GlobalValue *Its : namesOf(F))
+    follow(*new GlobalVariable(*F.getParent(), Text->getType(), true,
+                               Its->getLinkage(), Text,
+                               Its->getName() + EngineSuffix),
+           *Its);
 }
 
 void shareVersions(const Sections &All, const EngineInfo &Built) {
   for (const auto &F : All.Functions) {
     if (F->As != Role::Helper || !isShared(*F->Original))
       continue;
-    Function &Its = *F->Original;
-    follow(*GlobalAlias::create(
-               Its.getValueType(), Its.getAddressSpace(), Its.getLinkage(),
-               versionName(Its, *All.Options.Engine, Built), F->Instance),
-           Its);
+    for (const GlobalValue *Its : namesOf(*F->Original))
+      follow(*GlobalAlias::create(
+                 Its->getValueType(), Its->getAddressSpace(), Its->getLinkage(),
+                 versionName(*Its, *All.Options.Engine, Built), F->Instance),
+             *Its);
   }
 }
 
