@@ -9,12 +9,14 @@
 // stays the same.
 #include "transform/KeepBodies.h"
 #include "analysis/Names.h"
+#include "transform/MarkFunctions.h"
 
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/Instructions.h"
+#include "llvm/IR/IntrinsicInst.h"
 #include "llvm/IR/Module.h"
 #include "llvm/Transforms/Utils/Cloning.h"
 
@@ -50,9 +52,28 @@ private:
     // A section's body is not in its txfunc (HideBodies.cpp).
     if (!Callee || Callee->isDeclaration() || isTxfunc(*Callee))
       return;
+    // Its module has a version for sections, and sees all that this calls.
+    if (Callee->hasAvailableExternallyLinkage() && isCalledElsewhere(*Callee) &&
+        callsOthers(*Callee)) {
+      Call.setIsNoInline();
+      return;
+    }
     if (Callee->hasAvailableExternallyLinkage())
       Call.setCalledFunction(Callee = copyOf(*Callee));
     reach(*Callee);
+  }
+
+  static bool isCalledElsewhere(const Function &F) {
+    if (!F.hasFnAttribute(SectionAttr))
+      return false;
+    std::optional<SectionOptions> Options = optionsOf(F);
+    return Options && Options->Engine && Options->Engine->callsElsewhere();
+  }
+
+  static bool callsOthers(const Function &F) {
+    return any_of(instructions(F), [](const Instruction &I) {
+      return isa<CallBase>(I) && !isa<IntrinsicInst>(I);
+    });
   }
 
   Function *copyOf(Function &F) {
