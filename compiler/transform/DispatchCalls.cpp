@@ -16,6 +16,7 @@
 #include "analysis/Calls.h"
 #include "analysis/SectionRules.h"
 #include "transform/EmitEntry.h"
+#include "transform/SectionVersions.h"
 
 #include "llvm/ADT/Statistic.h"
 #include "llvm/IR/Constants.h"
@@ -55,6 +56,7 @@ static bool tellsAddress(const Value &V) {
   });
 }
 
+/// Another file may take the address of a function that is marked for it.
 SmallVector<Function *, 8> findCallees(Module &M) {
   SmallVector<Function *, 8> Found;
   // At a link an inline function whose body is kept becomes local and stays in its
@@ -65,7 +67,8 @@ SmallVector<Function *, 8> findCallees(Module &M) {
     bool Nameable = Links || !(F.hasComdat() && F.hasLocalLinkage());
     if (!F.isDeclaration() && !F.isInterposable() && Nameable &&
         !F.hasFnAttribute(Attribute::Naked) &&
-        !F.hasFnAttribute(Attribute::PresplitCoroutine) && tellsAddress(F))
+        !F.hasFnAttribute(Attribute::PresplitCoroutine) &&
+        (tellsAddress(F) || isShared(F)))
       Found.push_back(&F);
   }
   return Found;
