@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <base/names.hpp>
 #include <open/registry.hpp>
 #include <section/kept_pointers.hpp>
 
@@ -55,8 +56,9 @@ void kept_pointers::ask(std::uint64_t offset, std::uint64_t word) const {
           "address in %s: it means nothing to the next process. Expected: addresses in a pool, or "
           "numbers. The section has not happened. Store what is pointed to in the pool; set what "
           "is marked HF_VOLATILE_OK outside of sections, anew after each open",
-          of_.function()->name, of_.function()->where, static_cast<unsigned long long>(word),
-          static_cast<unsigned long long>(offset), name_of_mapping(word).c_str());
+          readable_name(of_.function()->name), of_.function()->where,
+          static_cast<unsigned long long>(word), static_cast<unsigned long long>(offset),
+          name_of_mapping(word).c_str());
 }
 
 } // namespace hf
