@@ -6,7 +6,7 @@ import typing
 
 from figures import ROOT
 
-SERVERS = ("holdfast-kv", "holdfast-kv-undo", "holdfast-kv-mod")
+SERVERS = ("holdfast-kv", "holdfast-kv-mod")
 TABLE_3 = ("array", "queue", "heap", "stack", "tree", "graph")
 
 
