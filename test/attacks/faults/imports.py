@@ -11,7 +11,7 @@ import subprocess
 import sys
 
 NO_SYSTEM_CALL = """
-abort bcmp ceil exp2 free getenv log2 longjmp memchr memcpy memmove memset siglongjmp sigabbrev_np snprintf
+abort bcmp ceil exp2 free getenv log2 longjmp memchr memcmp memcpy memmove memset siglongjmp sigabbrev_np snprintf
 stderr strcmp strerror strlen strncpy strnlen vsnprintf
 frexp frexpf frexpl lgamma_r lgammaf_r lgammal_r modf modff modfl remquo remquof remquol sincos sincosf
 sincosl strrchr strtol strcasecmp_l strncasecmp_l strtod_l strtof_l strtol_l strtold_l strtoll_l strtoul_l strtoull_l
@@ -35,6 +35,7 @@ CANNOT_FAIL = {
     "getppid": "", "nanosleep": "woken early, it asks again", "usleep": "woken early, it asks again",
     "opendir": "nobody is named, or nothing cleared away", "readdir": "as opendir", "closedir": "as opendir",
     "fopen": "as opendir", "fread": "as opendir", "fclose": "as opendir",
+    "popen": "names the line of a store that ends the process", "fgets": "as popen", "pclose": "as popen",
     "prctl": "asks for less: what it would allow is refused later, and said",
     "ptrace": "of copies, each outcome of which is said", "waitpid": "of copies, each outcome of which is said",
     "fchown": "of copies and new files: who owns it then is said", "fchmod": "as fchown",
