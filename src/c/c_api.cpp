@@ -152,7 +152,9 @@ hf_status hf_pool_trim(hf_pool* pool, std::uint64_t* bytes) noexcept try {
 }
 
 void hf_pool_settle(hf_pool* pool) noexcept { pool->opened.internals().settle(); }
-void hf_pool_wait_resumed(hf_pool* pool) noexcept { pool->opened.internals().end_own_work(false); }
+void hf_pool_wait_resumed(hf_pool* pool) noexcept {
+    pool->opened.internals().wait_for_own_work("hf_pool_wait_resumed");
+}
 
 hf_status hf_pool_why_full(const hf_pool* pool) noexcept try {
     return hf::c::told(pool->opened.why_full());

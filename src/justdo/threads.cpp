@@ -195,13 +195,7 @@ result<thread*> lease_thread(pool::impl& in) {
 }
 status check_usable(const pool::impl& in) { return why_none(in); }
 
-void wait(pool& in) noexcept {
-    if (current_section != nullptr || (current != nullptr && current->open()))
-        fatal("hf::justdo::wait in a section: it would wait for that section's locks for ever");
-    pool::impl& pool = in.internals();
-    if (pool.file->is_parents()) registry::refuse_parents(nullptr, "hf::justdo::wait");
-    if (auto* const its = static_cast<threads*>(pool.state_of(engine_justdo))) its->wait();
-}
+void wait(pool& in) noexcept { in.internals().wait_for_own_work("hf::justdo::wait"); }
 
 thread& find_calling_thread(const void* in, const char* what) {
     if (current != nullptr) return *current;

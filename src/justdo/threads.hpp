@@ -27,8 +27,7 @@ public:
     void end_own_work(bool stop) noexcept override;
     void settle_for_close() noexcept override {}
     bool in_section() noexcept override;
-    /// justdo::wait().
-    void wait() noexcept {
+    void wait_for_own_work() noexcept override {
         if (resuming_) resuming_->wait();
     }
 

@@ -35,6 +35,8 @@ public:
     /// Ends that: it is complete, or stops where it is, as a crash would stop it. What cannot be
     /// completed shows in in_section(). Nobody else works in the pool.
     virtual void end_own_work(bool /*stop*/) noexcept {}
+    /// Waits until it is complete, beside new work. Requires: the caller has no section open.
+    virtual void wait_for_own_work() noexcept {}
     /// The pool is being closed cleanly; its file is whole.
     virtual void settle_for_close() noexcept = 0;
     /// Gives the heap back what it keeps and does not need (pool::trim).

@@ -299,6 +299,14 @@ void pool::impl::end_own_work(bool stop) noexcept {
         if (state != nullptr) state->end_own_work(stop);
 }
 
+void pool::impl::wait_for_own_work(const char* call) noexcept {
+    if (any_section_here())
+        fatal("%s in a section: it would wait for that section's locks for ever", call);
+    if (file->is_parents()) registry::refuse_parents(nullptr, call);
+    for (auto& state : states)
+        if (state != nullptr) state->wait_for_own_work();
+}
+
 void pool::impl::abandon(pool opened) {
     opened.impl_->end_own_work(true);
     registry::remove(opened.impl_.get());

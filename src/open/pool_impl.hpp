@@ -67,6 +67,9 @@ public:
     /// engine_state::go_on() and end_own_work() of all.
     status go_on();
     void end_own_work(bool stop) noexcept;
+    /// The same of wait_for_own_work(). Ends the process in a section of the calling thread, and in
+    /// a child that has no part in the pool; 'call' is what to say then.
+    void wait_for_own_work(const char* call) noexcept;
     status can_rebuild() const;
     /// Whether one of its engines has yet to rebuild what the last open has left.
     bool has_to_rebuild() const noexcept;
