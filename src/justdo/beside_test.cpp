@@ -145,7 +145,10 @@ void chain(account* first, account* second) {
         [[fallthrough]];
     case 2: hf_justdo_store(&f.first->balance, f.first->balance + 1, 8, 3); [[fallthrough]];
     case 3: hf_justdo_store(&f.second->balance, f.second->balance + 1, 8, 4); [[fallthrough]];
-    case 4: hf_justdo_unlock(&f.second->lock, HF_JUSTDO_EXCLUSIVE, 5); [[fallthrough]];
+    case 4:
+        gate(4);
+        hf_justdo_unlock(&f.second->lock, HF_JUSTDO_EXCLUSIVE, 5);
+        [[fallthrough]];
     case 5: hf_justdo_unlock(&f.first->lock, HF_JUSTDO_EXCLUSIVE, 6);
     }
     hf_justdo_leave();
@@ -180,13 +183,14 @@ protected:
         gate_open = true;
         gate_open.notify_all();
     }
-    result<pool> try_open(const justdo::options& how = {}) {
+    result<pool> try_open(const justdo::options& how = {}, bool salvage = false) {
         open_options o;
         o.layout = "beside_test/1";
         o.create_bytes = 1_MiB;
         o.max_bytes = 16_MiB;
         o.mode = GetParam();
         o.engines = {justdo::engine(how), undo::engine()};
+        o.salvage = salvage;
         return pool::open(path_, o);
     }
     pool open() {
@@ -457,6 +461,40 @@ TEST_P(Beside, AFaultIsRefusedWhereOpenWaits) {
     pool p = open();
     justdo::wait(p);
     EXPECT_EQ(p.root<root>()->accounts[0].balance, 1111U);
+}
+
+constexpr std::uint32_t time_of_resumed_ms = 100;
+
+/// In the first such time it has reached something new; in the second it has not, and the next step
+/// stops it; behind the third it would be stopped anywhere.
+void computes_too_long() {
+    const auto own_ms = [] {
+        timespec t{};
+        ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+        return t.tv_sec * 1000 + t.tv_nsec / 1'000'000;
+    };
+    constexpr auto end = time_of_resumed_ms * 5 / 2;
+    while (own_ms() < end) {}
+    gate_open = true;
+}
+
+TEST_P(Beside, SalvageFreesTheLockThatASectionWasAboutToUnlock) {
+    {
+        pool p = open();
+        auto& a = p.root<root>()->accounts;
+        dies_at(0, [&] { chain(&a[0], &a[1]); });
+        pool::impl::abandon(std::move(p));
+    }
+    set_gate(4, computes_too_long);
+    auto salvaged = try_open({.recovery_ms_max = time_of_resumed_ms}, true);
+    ASSERT_TRUE(salvaged) << salvaged.error().what();
+    ASSERT_FALSE(salvaged->warnings().empty());
+    EXPECT_NE(salvaged->warnings().back().find("reach something new"), std::string::npos)
+        << salvaged->warnings().back();
+    for (account& each : salvaged->root<root>()->accounts) {
+        ASSERT_TRUE(each.lock.try_lock());
+        each.lock.unlock();
+    }
 }
 
 /// A thread that has ended in a section keeps the section's locks: nobody lets go of them.

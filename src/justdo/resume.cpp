@@ -228,6 +228,7 @@ public:
     }
 
     void wait() override {
+        if (expired_) fault_guard::expired();
         if (with_.failed) give_up(); // upholds (3)
         if (with_.beside) {          // for others, too
             waited_ = true;

@@ -333,8 +333,7 @@ void thread::unlock(void* lock, std::uint32_t kind, std::uint32_t place) {
     if (party_ != nullptr) [[unlikely]]
         goes_on(0, 0);
     settle(); // upholds (3)
-    let_go(at, word);
-    if (held_count_ == 0) {
+    if (held_count_ == 1) {
         last_place_ = at;
         pm_.store_word(&block_->log.counter, 0);
         pm_.fence(); // upholds (3)
@@ -348,6 +347,7 @@ void thread::unlock(void* lock, std::uint32_t kind, std::uint32_t place) {
         pm_.flush(&log.owned, word_bytes);
         if (pm_.loses_caches()) unfenced_ = unfenced::last_step;
     }
+    let_go(at, word); // a resumed section may stop for good in the step: free_locks()
     // As in acquire(): of a block that was staged with the lock held, a log may have the sum with
     // it.
     if (kind >= HF_JUSTDO_KINDS) pool_->lanes.settle_sums_of(lock, false);
