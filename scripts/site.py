@@ -16,6 +16,7 @@ import argparse
 import html
 import html.parser
 import json
+import os
 import pathlib
 import re
 import shutil
@@ -46,8 +47,11 @@ CONTENTS = "README.md"      # a folder's page that names the others in their ord
 
 def pages_of(root):
     """path in the tree -> text"""
-    found = [p.relative_to(root) for p in root.rglob("*.md")]
-    return {p: (root / p).read_text(encoding="utf-8") for p in sorted(found) if not LEFT_OUT & set(p.parts)}
+    found = []
+    for folder, folders, names in os.walk(root):
+        folders[:] = set(folders) - LEFT_OUT     # others may be at work there
+        found += [pathlib.Path(folder, name).relative_to(root) for name in names if name.endswith(".md")]
+    return {p: (root / p).read_text(encoding="utf-8") for p in sorted(found)}
 
 
 def place_of(path):
