@@ -14,6 +14,7 @@ it is there for: with that it must survive.
 import argparse
 import collections
 import concurrent.futures
+import fcntl
 import json
 import os
 import pathlib
@@ -83,7 +84,10 @@ class Build:
         self.lines, self.lock = {}, threading.Lock()  # object -> file name -> lines with code
 
     def ninja(self, *arguments):
-        return output_of(["ninja", "-C", str(self.directory), "-t", *arguments])
+        """One at a time, whoever asks: Ninja may write its logs anew, whatever it is asked."""
+        with open(self.directory / ".ninja_tools", "w", encoding="utf-8") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            return output_of(["ninja", "-C", str(self.directory), "-t", *arguments])
 
     def read_dependencies(self):
         found, target = {}, None
