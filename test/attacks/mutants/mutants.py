@@ -84,7 +84,7 @@ class Build:
         self.lines, self.lock = {}, threading.Lock()  # object -> file name -> lines with code
 
     def ninja(self, *arguments):
-        """One at a time, whoever asks: Ninja may write its logs anew, whatever it is asked."""
+        """One process at a time: Ninja may write its logs anew, even where it is only asked."""
         with open(self.directory / ".ninja_tools", "w", encoding="utf-8") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             return output_of(["ninja", "-C", str(self.directory), "-t", *arguments])
