@@ -96,6 +96,21 @@ public:
         for (block b : adopted_) publish(b);
         for (block b : freed_) durable.retract(b, dirty);
     }
+    // The same in two steps, for readers of the log that want a block's chunk named before its bit
+    // is set (heap.hpp, publish): the caller orders them.
+    template <class Dirty>
+    void name_chunks(heap& durable, const thread_cache& cache, Dirty&& dirty) const {
+        const auto name = [&](block b) {
+            if (!cache.named(durable, b)) durable.name_chunk(b, dirty);
+        };
+        for (block b : taken_) name(b);
+        for (block b : adopted_) name(b);
+    }
+    template <class Dirty> void change_bits(heap& durable, Dirty&& dirty) const {
+        for (block b : taken_) durable.set_bit(b, dirty);
+        for (block b : adopted_) durable.set_bit(b, dirty);
+        for (block b : freed_) durable.clear_bit(b, dirty);
+    }
     /// The section's blocks have changed hands, durably: those that it no longer needs go to
     /// 'waiting' (2).
     template <bool InOrder>

@@ -193,6 +193,20 @@ void section_in<Medium>::publish_blocks() {
     stored_ = true;
 }
 
+template <class Medium>
+void section_in<Medium>::publish_blocks_apart()
+    requires(!Medium::keeps_order())
+{
+    if (!blocks_.change_heap()) return;
+    before_in_place_store(); // upholds section.hpp (2)
+    const auto dirty = [&](const void* word) { will_store(word, word_bytes); };
+    blocks_.name_chunks(pool_->blocks.durable(), *cache_, dirty);
+    dirty_.flush_all(medium_);
+    medium_.order();
+    blocks_.change_bits(pool_->blocks.durable(), dirty);
+    stored_ = true;
+}
+
 /// The section's blocks have changed hands, durably; those it no longer needs wait for its mark
 /// (commit_marks.hpp, 1).
 template <class Medium>

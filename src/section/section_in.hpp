@@ -75,6 +75,10 @@ public:
     void fence();
     /// Its blocks change hands (section.hpp, 2).
     void publish_blocks();
+    /// The same, with an ordering point between chunks' entries and blocks' bits: others may make
+    /// any line durable meanwhile, and no log with checks says what may be missing.
+    void publish_blocks_apart()
+        requires(!Medium::keeps_order());
     /// An ordering point, if the section has stored anything.
     void make_stores_durable();
     /// Those blocks it no longer needs wait for its mark.

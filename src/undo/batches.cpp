@@ -189,7 +189,7 @@ void in_batches::end_covered() {
     if (!covered_) cover();
     const hf::medium pm = in_.medium();
     log_blocks();
-    in_.publish_blocks();
+    in_.publish_blocks_apart(); // upholds (4)
     log_.show();
     for_each_stored([&](const void* address, std::uint64_t bytes) { pm.flush(address, bytes); });
     log_.hide();

@@ -13,8 +13,8 @@
 //     its log on the disk (cover): entries so far come together, in one batch at most. From then on
 //     it does not run, every entry is appended before what it is for, and entries change only while
 //     the lines are held. A batch may have a part of such a section, and then its log: recovery
-//     rolls it back. Its blocks are logged before the allocator's bits change, and the end of the
-//     log is appended behind all that it has stored to.
+//     rolls it back. Its blocks are logged before the allocator's words change, and a block's chunk is
+//     named before its bit is set. The end of the log is appended behind all that it has stored to.
 // (5) What it has freed goes to others once its lines are appended: theirs come behind.
 #pragma once
 

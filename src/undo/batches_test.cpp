@@ -6,7 +6,9 @@
 //         been promised something while another is in a section; its parent opens the pool and
 //         looks. Where the promise waits for that section, as it should, the section goes on after
 //         a while.
+#include <open/pool_impl.hpp>
 #include <pool/test_support.hpp>
+#include <trace/trace.hpp>
 
 #include <holdfast/abi/holdfast_abi.h>
 #include <holdfast/alloc.hpp>
@@ -250,6 +252,86 @@ TEST_F(Batches, ArePromisedWhileASectionRunsWhoseLogIsOnTheDisk) {
         EXPECT_EQ(w->line[3], 1U);
         EXPECT_EQ(w->line[4], 1U);
     }
+}
+
+/// Takes small blocks of one chunk, from a thread of its own. It takes the second when a large
+/// block's bit beside theirs has just been set, and kills the process when that is promised.
+class neighbour {
+public:
+    explicit neighbour(pool& in, words* w)
+        : thread_([this, w] {
+              take_one(w);
+              taken_ = true, taken_.notify_all();
+              asked_.wait(false);
+              take_one(w);
+              ::kill(::getpid(), SIGKILL);
+          }) {
+        taken_.wait(false);
+        const void* const bits = bits_of(in, w->block);
+        line_ = reinterpret_cast<std::uintptr_t>(bits) / 64;
+        here = this;
+        trace::listen(at_event);
+    }
+    /// It has not been asked for the second.
+    ~neighbour() {
+        trace::leave(at_event);
+        thread_.detach();
+    }
+
+private:
+    static const void* bits_of(pool& in, const void* block) {
+        return in.internals().blocks.durable().word_of(in.internals().offset_of(block));
+    }
+    static void take_one(words* w) {
+        section(w, [w] {
+            void* const made = hf_alloc(64);
+            store(reinterpret_cast<std::uint64_t*>(&w->block),
+                  reinterpret_cast<std::uint64_t>(made));
+        });
+    }
+    static void at_event(const trace::event& what, const void* address, std::size_t) {
+        const bool beside = reinterpret_cast<std::uintptr_t>(address) / 64 == here->line_;
+        if (what != trace::store || !beside || std::this_thread::get_id() != here->section_) return;
+        here->asked_ = true, here->asked_.notify_all();
+        for (;;) ::pause();
+    }
+    static inline neighbour* here = nullptr;
+
+    std::atomic<bool> taken_{false}, asked_{false};
+    std::thread::id section_ = std::this_thread::get_id();
+    std::uintptr_t line_ = 0;
+    std::thread thread_;
+};
+
+TEST_F(Batches, HaveNoLargeBlocksBitBeforeItsChunkIsNamed) {
+    constexpr std::uint64_t chunk_bytes = 4096;
+    unsigned met = 0;
+    for (std::uint64_t chunks_before : {0, 1}) { // two chunks have their bits on one line
+        remove();
+        const int how = in_child([&](pool& p, words* w) {
+            if (chunks_before != 0)
+                section(w, [w] {
+                    auto* const made = hf_alloc(chunk_bytes);
+                    store(&w->line[7], reinterpret_cast<std::uint64_t>(made));
+                });
+            const neighbour beside(p, w);
+            section(w, [w] {
+                auto* const made = hf_alloc(chunk_bytes);
+                store(&w->line[6], reinterpret_cast<std::uint64_t>(made));
+                for (std::uint64_t n = 0; n < std::size(w->wide); ++n) store(&w->wide[n], n + 1);
+            });
+        });
+        if (WIFEXITED(how)) continue;
+        ++met;
+        pool p = open();
+        EXPECT_EQ(p.recovered().rolled_back, 1U);
+        const words* const w = p.root<words>();
+        EXPECT_EQ(w->line[6], 0U);
+        EXPECT_EQ(w->wide[0], 0U);
+        EXPECT_EQ(block_bytes(p, w->block), 64U);
+        EXPECT_EQ(account(p).blocks, 3 + chunks_before); // the root's, and two small ones
+    }
+    EXPECT_NE(met, 0U) << "no such block was beside";
 }
 
 TEST_F(Batches, HaveALongSectionThatReturnedAndWhatCameBehindIt) {
