@@ -75,7 +75,8 @@ void word_protocol::log_ahead(const void* address, std::uint64_t bytes) {
     const auto offset =
         static_cast<std::uint64_t>(static_cast<const std::byte*>(address) - in_.base());
     // What is wrong with the address, the store itself will say.
-    if (!in_.pool().contains(address) || bytes == 0 || in_.fresh(offset)) return;
+    if (!in_.pool().contains(address) || bytes == 0) return;
+    if (in_.fresh(offset)) return in_.know_fresh(in_.blocks().taken().around(offset));
     if (in_.watched() && !in_.pool().blocks.durable().covers(offset, bytes)) return;
     log_old_bytes(offset, address, bytes);
 }
