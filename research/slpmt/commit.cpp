@@ -158,7 +158,7 @@ void machine::settle_all_before(core& c, std::uint64_t age) {
             sim::held* const line = caches_.held_by(c.number, number);
             if (line == nullptr || (line->marks & mark::owned) == 0) continue;
             ++counts_.lazy_lines;
-            write_line(number, c.clock.now());
+            if (how_.writes_lazy) write_line(number, c.clock.now());
             clean(*line);
         }
         oldest->age = 0;

@@ -90,6 +90,7 @@ template <class Step> void run(const measured_case& what, workload& under, progr
         under.insert(in, key_of(what.seed, i));
         in.commit();
         step(event_kind::commit);
+        if (what.instructions_between != 0) in.compute(what.instructions_between);
     }
     step(event_kind::stop);
     for (int i = 0; i < 4; ++i) {
@@ -125,6 +126,7 @@ void run_on_cores(const measured_case& what, machine& on, measurement& its,
         under[next]->insert(in[next], key_of(what.seed + next, done[next]++));
         in[next].commit();
         its.committed();
+        in[next].compute(what.instructions_between);
     }
     its.stop();
     for (unsigned core = 0; core < what.parts.cores; ++core) {

@@ -14,6 +14,8 @@ struct measured_case {
     std::uint64_t insertions = 1000;
     std::uint64_t value_bytes = 256;
     std::uint64_t seed = 1;
+    /// Instructions of the caller's own after each insertion: making keys and values, for instance.
+    std::uint64_t instructions_between = 0;
     /// Operands of annotated sites by name, where they are not to be those by hand.
     std::vector<std::pair<std::string, operands>> annotations{};
 };

@@ -46,12 +46,17 @@ struct technique {
     bool persists_leaving = true; // (d) lazy lines that leave the private caches
     bool guards_overflow = true;  // (e) redo: logged lines that leave them in mid-transaction
     bool logs_mixed_lines = true; // (f) redo: log-free words of lines that have logged ones
+
+    bool writes_lazy = true; // false: no machine, but what a lazy line that cost nothing would gain
 };
 
 inline constexpr technique slpmt{.name = "SLPMT"};
 inline constexpr technique fg{.name = "FG", .honours_log_free = false, .honours_lazy = false};
 inline constexpr technique fg_lg{.name = "FG+LG", .honours_lazy = false};
 inline constexpr technique fg_lz{.name = "FG+LZ", .honours_log_free = false};
+inline constexpr technique fg_lz_unwritten{
+    .name = "FG+LZ, unwritten", .honours_log_free = false, .writes_lazy = false};
+inline constexpr technique slpmt_unwritten{.name = "SLPMT, unwritten", .writes_lazy = false};
 inline constexpr technique slpmt_lines{.name = "SLPMT, lines", .log = logging::lines};
 inline constexpr technique fg_lines{
     .name = "FG, lines", .log = logging::lines, .honours_log_free = false, .honours_lazy = false};

@@ -17,11 +17,12 @@ public:
 
     void add(std::string figure, std::string_view workload, const technique& how,
              std::uint64_t value_bytes = 256, const sim::memory_parameters& memory = {},
-             std::uint32_t cores = 1) {
+             std::uint32_t cores = 1, std::uint64_t instructions_between = 0) {
         cell one{.figure = std::move(figure), .what = {.workload = workload, .how = how}};
         one.what.value_bytes = value_bytes;
         one.what.parts.memory = memory;
         one.what.parts.cores = cores;
+        one.what.instructions_between = instructions_between;
         one.what.seed = seed_;
         list.push_back(one);
     }
@@ -45,6 +46,18 @@ void add_memories(cell_list& to) {
                         memory.interleave_bytes = interleave;
                         to.add("memory", workload, how, 256, memory);
                     }
+}
+
+/// Fig. 12: insertions back to back, and with a caller that takes 0.5, 1 and 2 us between them.
+void add_latencies(cell_list& to, std::string_view workload) {
+    for (std::uint64_t between : {0U, 2000U, 4000U, 8000U})
+        for (std::uint32_t write_ns : {500U, 600U, 1000U, 1500U, 2300U})
+            for (const technique& how :
+                 {fg, fg_lg, fg_lz, fg_lz_unwritten, slpmt, slpmt_unwritten}) {
+                sim::memory_parameters memory;
+                memory.write_ns = write_ns;
+                to.add("12", workload, how, 256, memory, 1, between);
+            }
 }
 
 /// Cases beyond the paper: slow memory of several shapes, caches that persist, several cores.
@@ -81,12 +94,9 @@ std::vector<cell> cells(std::uint64_t seed) {
         for (const technique& how : {fg, fg_lines, slpmt_lines}) all.add("9", workload, how);
         for (std::uint64_t bytes : {16U, 32U, 64U, 128U, 256U})
             for (const technique& how : {fg, slpmt}) all.add("10", workload, how, bytes);
-        for (std::uint32_t write_ns : {500U, 600U, 1000U, 1500U, 2300U})
-            for (const technique& how : {fg, fg_lz, slpmt}) {
-                sim::memory_parameters memory;
-                memory.write_ns = write_ns;
-                all.add("12", workload, how, 256, memory);
-            }
+        add_latencies(all, workload);
+        for (const technique& how : {fg, fg_lg, fg_lz, slpmt, atom, ede}) // a caller of 0.5 us
+            all.add("8, with a caller", workload, how, 256, {}, 1, 2000);
         for (const technique& how : {fg, slpmt, fg_redo, slpmt_redo, ede, ede_touched})
             all.add("redo", workload, how);
     }

@@ -63,8 +63,9 @@ def draw(study, out):
           "size of a value, bytes")
     lines(study, out, "fig11", "Fig. 11: SLPMT", "10", "value_bytes", sizes,
           lambda *a, **k: -study.traffic(*a, **k), "fewer lines written, %", "size of a value, bytes")
-    lines(study, out, "fig12", "Fig. 12: SLPMT, 256 B values", "12", "write_ns", latencies, study.speedup,
-          "speedup over FG", "latency of a write, ns")
+    for name, between in (("fig12", 0), ("fig12-caller", 4000)):
+        lines(study, out, name, f"Fig. 12: SLPMT, 256 B values, {between / 4000:g} us between insertions", "12", "write_ns", latencies,
+              lambda *a, between=between, **k: study.speedup(*a, **k, instructions_between=between), "speedup over FG", "latency of a write, ns")
     drawn, axes = plt.subplots(figsize=(6, 4))
     bars(axes, KERNELS, {kind: [study.cell("13", w, "FG")["simulated_ns"]
                                 / study.cell("13", w, "SLPMT", annotations=kind)["simulated_ns"] for w in KERNELS]

@@ -45,6 +45,7 @@ json to_json(const cell& one, const measured& got) {
             {"banks", memory.banks},
             {"interleave_bytes", memory.interleave_bytes},
             {"cores", one.what.parts.cores},
+            {"instructions_between", one.what.instructions_between},
             {"insertions", one.what.insertions},
             {"simulated_ns", got.ns},
             {"pm_lines", got.pm_lines},
