@@ -4,6 +4,9 @@
 #include "run.hpp"
 #include "temporary_file.hpp"
 #include "workload.hpp"
+#include <clobber/engine.hpp>
+#include <open/pool_impl.hpp>
+#include <open/registry.hpp>
 
 #include <algorithm>
 #include <chrono>
@@ -103,8 +106,31 @@ std::uint64_t count_missing(map_under_test& target, const restart_options& given
     return missing;
 }
 
+/// Where an opening's time went, in milliseconds: the file locked and mapped; its logs read and
+/// bounded, blocks put back; of engine clobber, inputs put back and functions executed again, summed
+/// over the threads that do it; sections ended in all.
+struct open_parts {
+    double map = 0, check = 0, restore = 0, re_execute = 0, sections = 0;
+};
+
+struct recovery_so_far {
+    std::int64_t restore_ns = clobber::recovery_took.restore_ns,
+                 re_execute_ns = clobber::recovery_took.re_execute_ns;
+};
+
+/// Of the pool that has been opened since; none if it is a peer's.
+std::optional<open_parts> parts_since(const recovery_so_far& before) {
+    const pool::impl* const opened = registry::only_pool();
+    if (opened == nullptr) return std::nullopt;
+    const recovery_so_far now;
+    const auto ms = [](std::int64_t ns) { return static_cast<double>(ns) / 1e6; };
+    return open_parts{opened->map_ms, opened->check_ms, ms(now.restore_ns - before.restore_ns),
+                      ms(now.re_execute_ns - before.re_execute_ns), opened->sections_ms};
+}
+
 struct kill_results {
     std::vector<double> open_ms;
+    std::vector<open_parts> parts;      // none of peers
     std::vector<std::uint32_t> pending; // none for engines that do not say
     std::vector<std::uint64_t> file_bytes;
     std::uint64_t keys = 0;
@@ -118,8 +144,10 @@ kill_results kill_and_reopen(const restart_options& options, restart_progress& p
     kill_results all;
     for (unsigned kill = 0; kill < options.kills; ++kill) {
         insert_and_die(file.path(), options, progress, random() % 20000);
+        const recovery_so_far before;
         const auto map = open_map(file.path(), options);
         const reopened seen = *map->state();
+        if (const auto parts = parts_since(before)) all.parts.push_back(*parts);
         all.open_ms.push_back(seen.open_ms);
         all.file_bytes.push_back(seen.file_bytes);
         if (seen.sections_pending) all.pending.push_back(*seen.sections_pending);
@@ -131,6 +159,26 @@ kill_results kill_and_reopen(const restart_options& options, restart_progress& p
                     all.keys <= acknowledged(progress) + options.threads * options.batch;
     }
     return all;
+}
+
+double median(std::vector<double> of) {
+    std::ranges::sort(of);
+    return of[of.size() / 2];
+}
+
+nlohmann::ordered_json to_json(const std::vector<open_parts>& all) {
+    if (all.empty()) return nullptr;
+    nlohmann::ordered_json out;
+    for (const auto& [name, part] :
+         {std::pair{"map", &open_parts::map}, std::pair{"check", &open_parts::check},
+          std::pair{"restore", &open_parts::restore},
+          std::pair{"re_execute", &open_parts::re_execute},
+          std::pair{"sections", &open_parts::sections}}) {
+        std::vector<double> each;
+        for (const open_parts& one : all) each.push_back(one.*part);
+        out[name] = median(std::move(each));
+    }
+    return out;
 }
 
 } // namespace
@@ -145,8 +193,6 @@ nlohmann::ordered_json run_restart(const restart_options& options) {
     const kill_results all = kill_and_reopen(options, *progress);
     munmap(shared, sizeof(restart_progress));
 
-    std::vector<double> sorted = all.open_ms;
-    std::sort(sorted.begin(), sorted.end());
     nlohmann::ordered_json out;
     out["name"] = "restart";
     out["engine"] = options.engine;
@@ -157,8 +203,9 @@ nlohmann::ordered_json run_restart(const restart_options& options) {
     out["items"] = options.items;
     out["kills"] = options.kills;
     out["seed"] = options.seed;
-    out["open_ms"] = sorted[sorted.size() / 2];
-    out["open_ms_max"] = sorted.back();
+    out["open_ms"] = median(all.open_ms);
+    out["open_ms_max"] = std::ranges::max(all.open_ms);
+    out["open_parts_ms"] = to_json(all.parts);
     out["open_ms_each"] = all.open_ms;
     out["sections_pending_each"] = all.pending;
     out["pool_bytes_each"] = all.file_bytes;

@@ -181,6 +181,19 @@ class Benchmarks(unittest.TestCase):
         self.assertTrue(result["sound"])
         self.assertEqual(result["lost"], 0)
 
+    def test_the_parts_of_an_opening_add_up(self):
+        code, out, err = bench("restart", "--engine", "clobber", "--mode", "pmem", "--items", OPS, "--kills", 5)
+        self.assertEqual(code, 0, err)
+        result = json.loads(out)
+        parts = result["open_parts_ms"]
+        self.assertEqual(list(parts), ["map", "check", "restore", "re_execute", "sections"])
+        self.assertGreater(parts["map"], 0)
+        self.assertLess(parts["map"] + parts["check"], max(result["open_ms_each"]))
+        if min(result["sections_pending_each"]) > 0:    # most kills meet a section
+            self.assertGreater(parts["re_execute"], 0)
+        if "pmdk" not in LEFT_OUT:
+            self.assertIsNone(json.loads(bench("restart", "--engine", "pmdk", "--mode", "pmem", "--items", OPS, "--kills", 1)[1])["open_parts_ms"])
+
     def test_containers_of_ours_fence_as_often_as_their_durability_says(self):
         share = {"map": 0.5, "set": 0.5}        # the other half looks up
         once = ("vecswap",)                     # durable on return by its record

@@ -67,6 +67,8 @@ class Measured:
         if main == "open_ms":
             out["lost"] = sum(each["lost"] for each in self.said)
             out["open_ms_max"] = max(values)
+            if out.get("open_parts_ms"):
+                out["open_parts_ms"] = {part: statistics.median(each["open_parts_ms"][part] for each in self.said) for part in out["open_parts_ms"]}
         return out
 
 

@@ -25,6 +25,7 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
 #include <cstring>
 #include <memory>
 #include <optional>
@@ -168,7 +169,9 @@ void clobber_engine::recover(pool::impl& pool, pending_section& pending,
     }
     HF_ASSERT_SLOW(current_section == nullptr);
     HF_ASSERT_SLOW(state.run == nullptr);
+    const auto start = std::chrono::steady_clock::now();
     restore_old_bytes(*pool.file, pending, restored::inputs);
+    const auto restored = std::chrono::steady_clock::now();
     auto kept = std::make_unique<run>(pool, pending.lane);
     run& now = *kept;
     state.run = std::move(kept);
@@ -176,6 +179,9 @@ void clobber_engine::recover(pool::impl& pool, pending_section& pending,
     current_section = &now.own.work;
     ++state.count[now.again->run() ? recovery_verb::re_execute : recovery_verb::discard];
     current_section = nullptr;
+    const auto ns = [](auto time) { return std::chrono::nanoseconds(time).count(); };
+    recovery_took.restore_ns += ns(restored - start);
+    recovery_took.re_execute_ns += ns(std::chrono::steady_clock::now() - restored);
     for (block b : now.own.work.prepared().staged())
         pool.blocks.release(now.own.cache, b); // staged, never adopted
     pool.blocks.release_all(now.own.cache);
