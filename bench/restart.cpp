@@ -107,8 +107,8 @@ std::uint64_t count_missing(map_under_test& target, const restart_options& given
 }
 
 /// Where an opening's time went, in milliseconds: the file locked and mapped; its logs read and
-/// bounded, blocks put back; of engine clobber, inputs put back and functions executed again, summed
-/// over the threads that do it; sections ended in all.
+/// bounded, blocks put back; inputs put back and functions executed again by engine clobber, summed
+/// over its threads; sections ended in all.
 struct open_parts {
     double map = 0, check = 0, restore = 0, re_execute = 0, sections = 0;
 };
@@ -118,7 +118,7 @@ struct recovery_so_far {
                  re_execute_ns = clobber::recovery_took.re_execute_ns;
 };
 
-/// Of the pool that has been opened since; none if it is a peer's.
+/// Those of the pool that has been opened since; none if it is a peer's.
 std::optional<open_parts> parts_since(const recovery_so_far& before) {
     const pool::impl* const opened = registry::only_pool();
     if (opened == nullptr) return std::nullopt;

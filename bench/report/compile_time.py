@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Fig 14: how long clang takes for a source, with the plugin and without: processor
+"""Clobber's Fig 14 and SLPMT's Fig 13: how long clang takes for a source, with the plugin and without: processor
 time, which other programs on the machine disturb less."""
 import json
 import pathlib
@@ -13,6 +13,8 @@ import compile_command  # noqa: E402
 
 STRUCTURES = ["hashmap", "bptree", "skiplist", "rbtree", "avl"]
 BUILDS = ["none", "clobber"]    # without the plugin, with it
+SELECTIVE = ["hashmap", "bptree", "rbtree", "avl"]
+SERVER = ["section_store", "eviction", "sections"]      # files of the server that change its pool
 
 
 def command_of(entries, object_file):
@@ -46,6 +48,11 @@ def rounds_of(build, objects, rounds):
 def measure(build, rounds):
     objects = {(structure, name): f"hf_bench_{name}.dir/ours/{structure}.cpp.o"
                for structure in STRUCTURES for name in BUILDS}
+    objects |= {(structure, "selective"): f"hf_bench_selective.dir/ours/{structure}.cpp.o" for structure in SELECTIVE}
+    objects |= {(file, name): f"server_store_{name}.dir/__/__/apps/kv/store/{file}.cpp.o" for file in SERVER for name in BUILDS}
+    times = rounds_of(build, objects, rounds)
+    for name in BUILDS:
+        times["server", name] = [sum(files) for files in zip(*(times.pop((file, name)) for file in SERVER))]
     return [{"structure": structure, "build": name, "seconds": statistics.median(seconds),
              "seconds_of_rounds": seconds}
-            for (structure, name), seconds in rounds_of(build, objects, rounds).items()]
+            for (structure, name), seconds in times.items()]

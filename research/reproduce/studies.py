@@ -49,12 +49,18 @@ STUDIES = {study.name: study for study in (
     Study("slpmt", lambda size, build, out: python(
         "research/slpmt/study/report.py", "--study", build / "bin/slpmt_study", "--out", out), "slpmt.json"),
     Study("flushes", lambda size, build, out: [build / "bin/bench_flushes", "--passes", size.ops // 10]),
+    Study("shadows", lambda size, build, out: [build / "bin/bench_shadows", "--elements", size.ops]),
     bench("growth"),
     Study("misses", lambda size, build, out: python("research/reproduce/misses.py", build, min(size.ops // 20, 50_000))),
     bench("parts", "counts"),
     Study("server", lambda size, build, out: python(
         "apps/kv/tests/throughput.py", *(build / "bin" / name for name in SERVERS), "--mode", "pmem", "--json", "--rounds", size.rounds,
         "--ops", size.ops // 10, "--sets", 0.95, 0.75, 0.25, 0.05)),
+    Study("server-512", lambda size, build, out: python(        # memcached of MOD's Table 2
+        "apps/kv/tests/throughput.py", *(build / "bin" / name for name in reversed(SERVERS)), "--mode", "pmem", "--json", "--rounds", size.rounds,
+        "--ops", size.ops // 10, "--sets", 0.95, "--value-bytes", 512)),
+    *(Study(f"server-{build}", lambda size, at, out, build=build: [
+        at / f"bin/bench_server_{build}", "--ops", size.ops, "--keys", min(size.ops, 100_000)]) for build in ("clobber", "clobber_unrefined")),
     bench("mod"),
     bench("justdo"),
     bench("throughput"),

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Throughput of holdfast-kv beside memcached's, under the same clients in one run.
 
-  throughput.py PROGRAM... [--rounds 11] [--ops 100000] [--sets 0.95 0.05] [--json]
+  throughput.py PROGRAM... [--rounds 11] [--ops 100000] [--sets 0.95 0.05] [--value-bytes 64] [--json]
 
-16-byte keys, 64-byte values, 95/5 and 5/95 sets to gets, over TCP on this machine. Two clients:
+16-byte keys, values of 64 bytes, 95/5 and 5/95 sets to gets, over TCP on this machine. Two clients:
 memcaslap (libmemcached-tools), one request at a time on each of 16 connections, and a pipelining one
 that keeps 64 requests on each of 2 connections. Rounds are interleaved, both servers live all the
 time, medians are reported, and with each the processor time the server itself took per request: on a
@@ -29,7 +29,7 @@ import time
 
 from kv_testing import Folder, Server, needs
 
-KEYS, KEY_BYTES, VALUE_BYTES = 100_000, 16, 64
+KEYS, KEY_BYTES = 100_000, 16
 CONNECTIONS, BATCH = 2, 64
 
 
@@ -60,10 +60,10 @@ def processor_seconds(process):
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def memcaslap(server, set_share, ops):
+def memcaslap(server, set_share, ops, value_bytes):
     """Requests per second, by memcaslap's own account."""
     with tempfile.NamedTemporaryFile("w", suffix=".cfg") as config:
-        config.write(f"key\n{KEY_BYTES} {KEY_BYTES} 1\nvalue\n{VALUE_BYTES} {VALUE_BYTES} 1\n"
+        config.write(f"key\n{KEY_BYTES} {KEY_BYTES} 1\nvalue\n{value_bytes} {value_bytes} 1\n"
                      f"cmd\n0 {set_share}\n1 {1 - set_share:.2f}\n")
         config.flush()
         run = subprocess.run(["memcaslap", "-s", f"127.0.0.1:{server.port}", "-F", config.name, "-T", "1",
@@ -75,26 +75,26 @@ def memcaslap(server, set_share, ops):
 class Batches:
     """Requests and the length of their answers, made before the clock runs."""
 
-    def __init__(self, set_share):
-        chance, value = random.Random(1), b"v" * VALUE_BYTES
+    def __init__(self, set_share, value_bytes):
+        chance, value = random.Random(1), b"v" * value_bytes
         self.all = []
         for _ in range(200):
             request, expected = b"", 0
             for _ in range(BATCH):
                 name = key(chance.randrange(KEYS))
                 if chance.random() < set_share:
-                    request += b"set %s 0 0 %d\r\n%s\r\n" % (name, VALUE_BYTES, value)
+                    request += b"set %s 0 0 %d\r\n%s\r\n" % (name, value_bytes, value)
                     expected += len(b"STORED\r\n")
                 else:
                     request += b"get %s\r\n" % name
-                    expected += len(b"VALUE %s 0 %d\r\n\r\nEND\r\n" % (name, VALUE_BYTES)) + VALUE_BYTES
+                    expected += len(b"VALUE %s 0 %d\r\n\r\nEND\r\n" % (name, value_bytes)) + value_bytes
             self.all.append((request, expected))
 
 
-def fill(server):
+def fill(server, value_bytes):
     with socket.create_connection(server.address) as client:
         for first in range(0, KEYS, 1000):
-            client.sendall(b"".join(b"set %s 0 0 %d noreply\r\n%s\r\n" % (key(i), VALUE_BYTES, b"v" * VALUE_BYTES)
+            client.sendall(b"".join(b"set %s 0 0 %d noreply\r\n%s\r\n" % (key(i), value_bytes, b"v" * value_bytes)
                                     for i in range(first, first + 1000)))
         client.sendall(b"mn\r\n")
         client.recv(100)
@@ -125,11 +125,11 @@ def pipelined(server, batches, ops):
     return rounds * BATCH * CONNECTIONS / (time.monotonic() - begin)
 
 
-def measure(servers, rounds, ops, shares):
+def measure(servers, rounds, ops, shares, value_bytes):
     results, first = [], next(iter(servers))
     for set_share in shares:
-        batches = Batches(set_share)
-        for client, run in (("memcaslap", lambda s: memcaslap(s, set_share, ops)),
+        batches = Batches(set_share, value_bytes)
+        for client, run in (("memcaslap", lambda s: memcaslap(s, set_share, ops, value_bytes)),
                             ("pipelined", lambda s: pipelined(s, batches, 4 * ops))):
             done = ops if client == "memcaslap" else 4 * ops
             per_second, cost_us = {n: [] for n in servers}, {n: [] for n in servers}
@@ -150,8 +150,8 @@ def measure(servers, rounds, ops, shares):
     return results
 
 
-def show(results, machine):
-    print(f"{machine}; {KEY_BYTES}-byte keys, {VALUE_BYTES}-byte values, medians")
+def show(results, machine, value_bytes):
+    print(f"{machine}; {KEY_BYTES}-byte keys, {value_bytes}-byte values, medians")
     first = next(iter(results[0]["ops_per_second"]))
     print(f"{'client':10} {'set/get':>8} {first + '/s':>18} {'memcached/s':>12} {'ratio':>6} {'best':>5}"
           f" {'server µs':>10} {'memcached':>10} {'ratio':>6}")
@@ -169,6 +169,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=11)
     parser.add_argument("--ops", type=int, default=100_000)
     parser.add_argument("--sets", type=float, nargs="+", default=[0.95, 0.05], help="shares of sets")
+    parser.add_argument("--value-bytes", type=int, default=64)
     parser.add_argument("--threads", type=int, default=4)
     parser.add_argument("--mode", default="process", choices=("process", "pmem", "power"))
     parser.add_argument("--json", action="store_true")
@@ -182,8 +183,8 @@ def main():
         try:
             servers = ours | {"memcached": reference}
             for one in servers.values():
-                fill(one)
-            results = measure(servers, options.rounds, options.ops, options.sets)
+                fill(one, options.value_bytes)
+            results = measure(servers, options.rounds, options.ops, options.sets, options.value_bytes)
         finally:
             for server in ours.values():
                 server.kill()
@@ -192,7 +193,7 @@ def main():
     if options.json:
         json.dump({"machine": machine, "command": sys.argv, "results": results}, sys.stdout, indent=1)
     else:
-        show(results, machine)
+        show(results, machine, options.value_bytes)
 
 
 if __name__ == "__main__":

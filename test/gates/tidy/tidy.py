@@ -34,7 +34,7 @@ LEVEL = {"base": 0, "cli": 1, "trace": 1, "persist": 2, "power": 2.5, "pool": 3,
          "crash": 10,       # what a crash program is written against; the checker implements it
          "apps": 11, "bench": 12, "examples": 11, "tools": 13,
          "sim": 2, "slpmt": 3, "peer": 10, "bfs": 11, "vacation": 11, "yada": 11,        # research/, whose folders are modules, too
-         "simpo_applications": 13, "justdo_recovery": 13, "flushes": 13,
+         "simpo_applications": 13, "justdo_recovery": 13, "flushes": 13, "shadows": 13, "server": 13,
          "check": 12}        # for tests: no module may include it
 PUBLIC = {"result": "base", "log": "base", "statistics": "open", "copy": "pool", "migration": "open", "recovery": "base", "persist": "persist", "options": "pool", "sizes": "pool", "pool": "open", "alloc": "open", "blocks": "open", "staged": "section",
           "lock": "section", "txfunc": "section", "tx": "section", "allocator": "section", "containers": "section", "root": "c", "libstdcxx": "section",
