@@ -185,7 +185,7 @@ FIGURES = [
     Figure("Fig. 3", "Recovery of one transaction", "diagram", "src/clobber/README.md"),
     Figure("Fig. 4", "Candidate clobber writes", "diagram", "docs/internals/soundness.md"),
     Figure("Fig. 5", "False candidates removed", "diagram", "docs/internals/soundness.md"),
-    Figure("Fig. 6", "Throughput of the structures over threads", "emulated", MEMORY + " Atlas and Mnemosyne are not beside it.",
+    Figure("Fig. 6", "Throughput of the structures over threads", "emulated", MEMORY + " Atlas and Mnemosyne are not beside it (docs/guide/reproducing-the-papers.md says why).",
            ("bench-throughput",), fig_6),
     Figure("Fig. 7", "Parts of the log: speed, entries, bytes", "emulated",
            "The paper's main result is reversed here. Entries and bytes are counted. Fresh memory costs neither undo nor libpmemobj's "

@@ -73,7 +73,9 @@ class FoundByCompiler : public ::testing::TestWithParam<std::tuple<const char*, 
 TEST_P(FoundByCompiler, EveryAcceptanceCanBeTheLast) {
     const auto& [name, small] = GetParam();
     proof_case what{.workload = name,
-                    .insertions = name == std::string_view("hashtable") ? 160U : 60U,
+                    .insertions = name == std::string_view("hashtable")  ? 160U
+                                  : name == std::string_view("kv-rtree") ? 24U
+                                                                         : 60U,
                     .interrupt_every = 20,
                     .annotations = annotations_by_compiler(name)};
     if (small) what.parts = small_caches();
@@ -82,6 +84,12 @@ TEST_P(FoundByCompiler, EveryAcceptanceCanBeTheLast) {
 
 INSTANTIATE_TEST_SUITE_P(Kernels, FoundByCompiler,
                          ::testing::Combine(::testing::ValuesIn(kernel_names), ::testing::Bool()));
+INSTANTIATE_TEST_SUITE_P(KeyValue, FoundByCompiler,
+                         ::testing::Combine(::testing::Values("kv-btree", "kv-ctree"),
+                                            ::testing::Bool()));
+INSTANTIATE_TEST_SUITE_P(Radix, FoundByCompiler,
+                         ::testing::Combine(::testing::Values("kv-rtree"),
+                                            ::testing::Values(false)));
 
 TEST(Mutants, EveryOneIsRejected) {
     std::size_t rejected = 0;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The stores of the kernels whose annotation the compiler finds: log-free if the section has
-// allocated their target; lazy if the target follows from links (compiler/analysis/BackPointers.h).
-// It logs all others. compiler/test/patterns compiles the same insertions as plain code and fails
-// if this table says anything else.
+// The stores of the kernels and of the key-value store whose annotation the compiler finds:
+// log-free if the section has allocated their target; lazy if the target follows from links
+// (compiler/analysis/BackPointers.h). It logs all others. compiler/test/patterns compiles the same
+// insertions as plain code and fails if this table says anything else.
 #pragma once
 
 #include <slpmt/workloads/workload.hpp>
@@ -43,6 +43,17 @@ inline constexpr found_store found_by_compiler[] = {
     {"avl", "value pointer", log_free},
     {"avl", "left", log_free},
     {"avl", "right", log_free},
+    {"kv-btree", "value bytes", log_free},
+    {"kv-ctree", "value bytes", log_free},
+    {"kv-rtree", "value bytes", log_free},
+    {"kv-btree", "new node's child", log_free},
+    {"kv-btree", "new node's count", log_free},
+    {"kv-ctree", "new node's bit", log_free},
+    {"kv-ctree", "new node's key", log_free},
+    {"kv-ctree", "new node's entry", log_free},
+    {"kv-rtree", "new node's value", log_free},
+    {"kv-rtree", "new node's fragment", log_free},
+    {"kv-rtree", "new node's slot", log_free},
     {"rbtree", "rotated parent", lazy_logged},
 };
 
