@@ -5,7 +5,7 @@
 // the same stores: research/slpmt.) derived.hpp declares parents and heights, and the compiler
 // makes their plain stores lazy; the function built from the same declarations computes lost ones
 // again. Without that function they are logged.
-#include "kernels.hpp"
+#include "kv_kernels.hpp"
 #include <check/pool_program.hpp>
 
 #include <holdfast/author/derived.hpp>
@@ -86,8 +86,54 @@ word describe(const avl::node* at, hf::crash::state& s) {
 }
 void describe(avl::tree& in, hf::crash::state& s) { describe(in.root, s); }
 
+/// Returns how deep its leaves are.
+word describe(const btree::node* at, hf::crash::state& s) {
+    s.object(at);
+    s.expect(at->count != 0 && at->count <= btree::items_max, "a node's count");
+    const bool leaf = at->children[0] == nullptr;
+    word below = 0;
+    for (word i = 0; i <= at->count; ++i) {
+        if (!leaf) {
+            const word depth = describe(at->children[i], s);
+            s.expect(i == 0 || depth == below, "leaves are equally deep");
+            below = depth;
+        }
+        if (i < at->count) describe_value(at->keys[i], at->values[i], s);
+        s.expect(i == 0 || i == at->count || at->keys[i - 1] < at->keys[i], "the order");
+    }
+    return below + 1;
+}
+void describe(btree::tree& in, hf::crash::state& s) {
+    if (in.root != nullptr) describe(in.root, s);
+}
+
+void describe(ctree::entry& in, hf::crash::state& s) {
+    if (in.key != 0) return describe_value(in.key, static_cast<const word*>(in.below), s);
+    if (in.below == nullptr) return;
+    auto* inner = static_cast<ctree::node*>(in.below);
+    s.object(inner);
+    for (ctree::entry& one : inner->entries) describe(one, s);
+}
+
+/// 'way': the key's bytes so far.
+void describe(const rtree::node* at, word way, word depth, hf::crash::state& s) {
+    s.object(at);
+    for (word i = 0; i < at->fragment_bytes; ++i) way = way << 8 | (at->fragment >> 8 * i & 255);
+    depth += at->fragment_bytes;
+    s.expect((depth == rtree::key_bytes) == (at->value != nullptr), "a value at a key's end");
+    if (at->value != nullptr) return describe_value(way, at->value, s);
+    for (word i = 0; i < rtree::slots; ++i)
+        if (at->slot[i] != nullptr) describe(at->slot[i], way << 8 | i, depth + 1, s);
+}
+void describe(rtree::tree& in, hf::crash::state& s) {
+    if (in.root != nullptr) describe(in.root, 0, 0, s);
+}
+
 bool create(rbtree::tree*) { return true; }
 bool create(avl::tree*) { return true; }
+bool create(btree::tree*) { return true; }
+bool create(ctree::entry*) { return true; }
+bool create(rtree::tree*) { return true; }
 
 /// Computes again what follows from the links, for structures with such members.
 template <class Root> struct found_again {};
@@ -159,6 +205,9 @@ void add(const std::string& name, std::vector<word> before, std::vector<word> ke
     add<rbtree::tree>("rbtree inside", {40, 30, 50, 60}, {20, 25, 55});
     add<avl::tree>("avl", {4, 2, 5}, {1, 3, 6, 7});
     add<avl::tree>("avl inside", {40, 30}, {35, 60, 50});
+    add<btree::tree>("kv-btree, split", upwards(7), {8, 9});
+    add<ctree::entry>("kv-ctree", {9}, {1, 13, 11});
+    add<rtree::tree>("kv-rtree, forked", {0x0102}, {0x0103, 0x010203});
     constexpr bool rebuilds = true;
     add<rbtree::tree>("rbtree, parents found again", upwards(7), {8}, rebuilds);
     add<rbtree::tree>("rbtree inside, parents found again", {40, 30, 50, 60}, {20, 25, 55},

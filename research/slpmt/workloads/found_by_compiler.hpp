@@ -51,6 +51,7 @@ inline constexpr found_store found_by_compiler[] = {
     {"kv-ctree", "new node's bit", log_free},
     {"kv-ctree", "new node's key", log_free},
     {"kv-ctree", "new node's entry", log_free},
+    {"kv-rtree", "cleared slot", log_free},
     {"kv-rtree", "new node's value", log_free},
     {"kv-rtree", "new node's fragment", log_free},
     {"kv-rtree", "new node's slot", log_free},

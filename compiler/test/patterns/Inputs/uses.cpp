@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Makes the kernels' sections be compiled.
 #include <src/selective/kernels.hpp>
-#include <src/selective/kv_kernels.hpp>
 
 bool use(kernels::hashtable::table* in, kernels::word key) {
     return kernels::hashtable::create(in) && kernels::hashtable::insert(in, key, 32);
@@ -13,12 +12,3 @@ bool use(kernels::heap::all* in, kernels::word key) {
     return kernels::heap::create(in) && kernels::heap::insert(in, key, 32);
 }
 bool use(kernels::avl::tree* in, kernels::word key) { return kernels::avl::insert(in, key, 32); }
-bool use(kernels::btree::tree* in, kernels::word key) {
-    return kernels::btree::insert(in, key, 32);
-}
-bool use(kernels::ctree::entry* in, kernels::word key) {
-    return kernels::ctree::insert(in, key, 32);
-}
-bool use(kernels::rtree::tree* in, kernels::word key) {
-    return kernels::rtree::insert(in, key, 32);
-}
