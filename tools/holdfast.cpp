@@ -3,6 +3,7 @@
 // The holdfast command: a table of subcommands, each added by the library that implements it.
 #include "classify_command.hpp"
 #include "crash_command.hpp"
+#include "history_command.hpp"
 #include "pool_commands.hpp"
 #include "top_command.hpp"
 #include <cli/command.hpp>
@@ -33,6 +34,7 @@ constexpr add_command commands[] = {
 #endif
     hf::tools::add_classify_command,
     hf::tools::add_crash_command,
+    hf::tools::add_history_command,
     hf::tools::add_pool_commands,
     hf::tools::add_top_command,
 };

@@ -128,6 +128,12 @@ inline constexpr char kind_of = std::is_floating_point_v<P>                    ?
                                 : std::is_integral_v<P>                        ? 'u'
                                                                                : 'c';
 
+/// What is known of a parameter when its function is not there.
+struct parameter {
+    char kind; // kind_of
+    std::uint32_t bytes;
+};
+
 /// A call's arguments as words of a record.
 template <class... P> struct packed {
     static constexpr std::size_t words = (std::size_t{0} + ... + ((sizeof(P) + 7) / 8));
@@ -144,6 +150,8 @@ template <class... P> struct packed {
         (add(kind_of<P>, sizeof(P)), ...);
         return static_cast<std::uint32_t>(h ^ h >> 32);
     }
+    static constexpr std::array<parameter, sizeof...(P)> parameters = {
+        parameter{kind_of<P>, sizeof(P)}...};
     using array = std::array<std::uint64_t, words == 0 ? 1 : words>;
     static array store(const P&... given) {
         array to{};
@@ -197,6 +205,7 @@ struct function {
     // The class's values in this build.
     std::uint32_t class_version = 0;
     std::uint64_t object_bytes = 0;
+    std::span<const parameter> parameters{};
 };
 template <auto F> struct which {};
 /// Ends the process with a message when another class, or another base or instantiation of the same
@@ -262,7 +271,8 @@ template <class T, auto F> struct registered {
         kept ? answer : nullptr,
         kept.value_or(std::uint16_t{0}),
         T::simpo_class.version,
-        sizeof(T)};
+        sizeof(T),
+        traits::arguments::parameters};
     static inline const registration done{&entry};
 };
 

@@ -19,6 +19,8 @@ core::core(pool::impl& in, keeper& of, object_head& head)
       log_(in.file->medium(), head, is_swapped(head)), forked_(forks::count()),
       swapped_(is_swapped(head)), resilient_(copy_of(head.resilient)) {
     of.note_use(used_);
+    if (head.history != 0 && in.file->own_file() != nullptr)
+        history_ = std::make_unique<history_file>(in.file->path(), head);
 }
 
 core::memory core::new_memory() const {
@@ -265,6 +267,14 @@ void core::settle_for_close() noexcept {
 void core::make_resilient() {
     const position done = log_.done();
     if (done == position_of(head_->resilient)) return;
+    if (history_ != nullptr) {
+        pm().promise(); // in a durable_together the calls' fences have only ordered
+        if (const status s = keep_calls(done, done); !s.ok())
+            fatal(
+                "the history of the persistent object \"%s\" cannot be continued; its calls are in "
+                "the pool yet: %s",
+                head_->name, s.what().c_str());
+    }
     write_copy(1 - resilient_);
     resilient_ = 1 - resilient_;
     store_resilient(done, resilient_);

@@ -16,6 +16,7 @@
 //     lock.
 // (6) Lock order: an object's lock, then its keeper's. The lock of an object that makes room for
 //     another is only tried.
+// (7) Where a history is kept, no log line is given back before its file has the calls.
 #pragma once
 
 #include <base/writer_lock.hpp>
@@ -23,6 +24,7 @@
 #include <open/registry.hpp>
 #include <pool/forks.hpp>
 #include <simpo/callers.hpp>
+#include <simpo/history.hpp>
 #include <simpo/log_array.hpp>
 #include <simpo/serving.hpp>
 
@@ -31,6 +33,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <vector>
 
 namespace hf::simpo {
 
@@ -47,6 +50,9 @@ status check_copy(const pool::impl& in, std::uint64_t offset);
 /// Whether this build can make every committed call again. Reads only. Errors: function_changed;
 /// corrupt: a record that committed calls stand behind does not verify.
 status check_log(const pool::impl& in, std::uint64_t offset);
+/// Whether its history ends where the object has come. Reads only. Errors: corrupt: it ends
+/// elsewhere, or is another one's; io_error.
+status check_history(const pool::impl& in, std::uint64_t offset);
 block block_of(const pool::impl& in, std::uint64_t offset);
 
 namespace detail {
@@ -78,8 +84,8 @@ public:
     core(pool::impl& in, keeper& of, object_head& head);
 
     /// Loads the resilient copy and makes the committed calls behind it again. Idempotent.
-    /// 'done' counts groups.
-    void recover(engine_recovery& done);
+    /// 'done' counts groups. Errors: its history cannot be continued.
+    status recover(engine_recovery& done);
     /// A new object, whose head is in the pool now, beside copy 0: that is the working copy.
     void begin(object_head& at) noexcept;
 
@@ -96,6 +102,21 @@ public:
     void defer_once(const function& f, operation which, const std::uint64_t* arguments);
     status call_once(const function& f, operation which, const std::uint64_t* arguments, bool all,
                      std::uint64_t* result);
+
+    // past.cpp
+    status keep_history(const compression* packing);
+    status end_history();
+    /// Its file and, from 'from' on, what was committed in the log; that may be in the file, too.
+    /// Nothing: no history is kept.
+    std::optional<history_file> copy_log(position& from, std::vector<record>& to);
+    /// Upholds (7) for an object that leaves. Requires: close().
+    status keep_all_calls();
+    /// The history of an object that comes back goes on at 'anew'. Requires: its lock.
+    status move_history(position anew);
+    void remove_history() const noexcept {
+        if (history_ != nullptr) history_->remove();
+    }
+
     /// Commits all that is logged. False: another thread uses it.
     bool settle() noexcept;
     /// The pool is being closed: all that is logged is committed, and in the resilient copy.
@@ -180,6 +201,9 @@ private:
     status answer(const function& f, operation which, const std::uint64_t* arguments,
                   std::uint64_t* result) const;
     void replay(position end);
+    status recover_history(position end, position anew);
+    void forget_history();
+    status keep_calls(position end, position to);
     void make_calls(position below);
     void serve();
     void make_resilient();
@@ -201,6 +225,11 @@ private:
     std::atomic<unsigned> pins_{0};
     mutable std::atomic<std::uint64_t> used_{0}; // when, last, as its keeper counts
     std::optional<position> came_at_;            // since when its file has it
+    std::unique_ptr<history_file> history_;      // null: none is kept
+    struct range {
+        position from, end;
+    };
+    std::optional<range> left_; // the calls that recovery made, and a pool open read-only has yet
     bool owed_ =
         false; // a durable_together has committed calls, and nobody has waited for them since
     bool destroyed_ = false;

@@ -60,7 +60,7 @@ result<std::unique_ptr<engine_state>> simpo_engine::attach(pool::impl& in) const
     auto all = std::make_unique<objects>(in);
     if (in.file->reads_beside()) return std::unique_ptr<engine_state>(std::move(all)); // view.hpp
     engine_recovery done{name()};
-    all->recover(done);
+    if (status s = all->recover(done); !s.ok()) return s;
     if (done.sections_pending != 0) in.report.add(done);
     // Lets views in. In a pool with MOD, MOD does so when it is recovered, too.
     if (in.file->lets_read() && (in.engine_bits & engine_mod) == 0)

@@ -70,7 +70,8 @@ struct object_head {
     std::uint64_t copy_checks[2];        // of each copy's bytes
     std::uint64_t file;              // number of its file (docs/format/simpo.md); 0: it has none
     std::uint64_t logged;            // the records below need no check (3)
-    std::uint64_t reserved_words[3]; // zero
+    std::uint64_t history;           // number of the file that keeps its calls; 0: nothing does
+    std::uint64_t reserved_words[2]; // zero
 };
 static_assert(sizeof(object_head) == 4 * line_bytes && offsetof(object_head, resilient) == 192);
 static_assert(offsetof(object_head, class_text) == line_bytes);

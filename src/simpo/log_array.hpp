@@ -43,6 +43,7 @@ public:
     /// index. Throws std::bad_alloc.
     log_array(hf::medium pm, object_head& head, bool closed);
 
+    const std::byte* lines() const noexcept { return at_; }
     position head() const noexcept { return head_.load(std::memory_order_acquire) & ~closed_bit; }
     position done() const noexcept { return done_.load(std::memory_order_relaxed); }
     /// Whether nothing is logged that is not done. Requires: the object's lock.

@@ -73,10 +73,13 @@ status inspect(const pool::impl& in) {
          object_words(super)) // each once, now that none is inside another
         if (offset != 0)
             if (status s = check_copy(in, offset); !s.ok()) return s;
-    if (in.file->was_clean()) return {};
-    for (const std::uint64_t offset : object_words(super))
-        if (offset != 0)
+    for (const std::uint64_t offset : object_words(super)) {
+        if (offset == 0) continue;
+        if (!in.file->was_clean())
             if (status s = check_log(in, offset); !s.ok()) return s;
+        if (!in.salvage) // which gives up a history, and not the object
+            if (status s = check_history(in, offset); !s.ok()) return s;
+    }
     return {};
 }
 
@@ -111,15 +114,17 @@ void give_up_unsound(pool::impl& in) {
     }
 }
 
-void objects::recover(engine_recovery& done) {
+status objects::recover(engine_recovery& done) {
     superblock* const super = superblock_of(*pool_->file);
-    if (super == nullptr) return;
+    if (super == nullptr) return {};
     for (const std::uint64_t offset : object_words(*super)) {
         if (offset == 0) continue;
         auto& head = *static_cast<object_head*>(pool_->at(offset));
         all_.push_back(std::make_unique<detail::core>(*pool_, *this, head));
-        if (!is_swapped(head)) all_.back()->recover(done);
+        if (is_swapped(head)) continue;
+        if (status s = all_.back()->recover(done); !s.ok()) return s;
     }
+    return {};
 }
 
 void objects::settle() noexcept {
@@ -397,6 +402,7 @@ result<detail::core*> objects::remake(std::string_view name, const detail::class
     const block b = block_of(old);
     const object_head was_there = old.head();
     detail::core* const placed = place(std::move(made), *head, *at, word_of(old), b);
+    if (was_there.history != 0) pool_->file->medium().promise(), old.remove_history();
     old.end();
     free_block(b);
     remove_file(was_there);
@@ -450,6 +456,7 @@ status objects::destroy(std::string_view name, const detail::class_shape* what) 
     pm.fence(); // before the block is anything else
     free_block(b);
     remove_file(was);
+    if (was.history != 0) pm.promise(), of.remove_history();
     return {};
 }
 

@@ -16,6 +16,7 @@
 #pragma once
 
 #include <simpo/core.hpp>
+#include <simpo/past.hpp>
 #include <simpo/swap_folder.hpp>
 
 #include <holdfast/simpo/table.hpp>
@@ -43,7 +44,7 @@ status check_shape(const pool_file& file, const object_head& h, const detail::cl
 class objects final : public engine_state, public detail::keeper {
 public:
     explicit objects(pool::impl& in) noexcept : pool_(&in) {}
-    void recover(engine_recovery& done);
+    status recover(engine_recovery& done);
     void settle() noexcept override;
     void settle_for_close() noexcept override;
 
@@ -56,6 +57,13 @@ public:
                                  const detail::class_shape& what, const object_options& how,
                                  detail::make_from convert, void* context);
     result<std::vector<object_info>> list();
+
+    // past.cpp
+    status keep_history(std::string_view name, const history_options& how);
+    status end_history(std::string_view name);
+    /// 'what': null, whatever it is.
+    result<past_source> past(std::string_view name, const detail::class_shape* what,
+                             const compression* packing);
 
     // swapping.cpp
     status swap_to(std::string folder, const swap_options& how);

@@ -145,14 +145,32 @@ status check_log(const pool::impl& in, std::uint64_t offset) {
             h.name, h.class_text, found.unknown, ways_out(*in.file)));
 }
 
+status check_history(const pool::impl& in, std::uint64_t offset) {
+    const object_head& h = head_at(in, offset);
+    const os_file* const pool = in.file->own_file();
+    if (h.history == 0 || is_swapped(h) || in.file->read_only() || pool == nullptr) return {};
+    history_file its(in.file->path(), h);
+    if (status s = its.find_end(*pool); !s.ok()) return s;
+    const position from = position_of(h.resilient);
+    const position to = in.file->was_clean() ? from : read_log(h).end;
+    if (its.end() >= from && its.end() <= to) return {};
+    if (its.end() == to + h.log_lines && !in.file->was_clean()) return {}; // upholds (4) of it
+    return refusal(
+        its.path(), errc::corrupt,
+        fmt::format("the history of object \"{}\": expected the calls up to position {}, "
+                    "or up to {}, as the pool has them; found those up to {}: one of the "
+                    "two is of another state",
+                    h.name, from, to, its.end()));
+}
+
 namespace detail {
 
-void core::recover(engine_recovery& done) {
+status core::recover(engine_recovery& done) {
     resilient_ = copy_of(head_->resilient);
     std::memcpy(working_.get(), copy(resilient_), layout_.copy_bytes);
     if (pool_->file->was_clean()) {
         durable_ = {true, true};
-        return;
+        return recover_history(position_of(head_->resilient), position_of(head_->resilient));
     }
     durable_[resilient_] = true;
     const found_log found = read_log(*head_);
@@ -165,18 +183,44 @@ void core::recover(engine_recovery& done) {
                                       pool_->file->path(), head_->name,
                                       damage_in(*pool_, *head_, found)));
     replay(found.end);
+    const position anew = found.end + head_->log_lines; // upholds (4)
+    if (pool_->file->read_only()) left_ = {position_of(head_->resilient), found.end};
+    if (status s = recover_history(found.end, anew); !s.ok()) return s;
     if (found.groups != 0) {
         write_copy(1 - resilient_);
         resilient_ = 1 - resilient_;
     }
     // After a kill the index may be stored and not durable. Then no group is behind it, and nothing
     // that an older index needs was written before this makes it durable.
-    const position anew = found.end + head_->log_lines; // upholds (4)
     store_resilient(anew, resilient_);
     if (pool_->salvage) log_.erase();
     log_.start_at(anew);
     done.sections_pending += found.groups;
     done[recovery_verb::replay] += found.groups;
+    return {};
+}
+
+/// The history has the calls below 'end', and goes on at 'anew' with the object.
+status core::recover_history(position end, position anew) {
+    if (history_ == nullptr || pool_->file->read_only()) return {};
+    status s = check_history(*pool_, pool_->offset_of(head_));
+    if (s.ok()) s = history_->find_end(*pool_->file->own_file());
+    if (s.ok()) {
+        // What was logged before a kill may have reached the caches alone.
+        pm().flush(log_at(*head_), head_->log_lines * line_bytes);
+        pm().flush(&head_->logged, word_bytes);
+        pm().fence(); // upholds (3) of the history
+        pm().promise();
+        s = keep_calls(end, anew);
+    }
+    if (s.ok() || !pool_->salvage) return s;
+    pool_->file->warn(fmt::format("{}: salvaged: the history of object \"{}\" ends, and its file "
+                                  "stays as it is: {}",
+                                  pool_->file->path(), head_->name, s.what()));
+    pm().store_word(&head_->history, 0);
+    pm().fence();
+    history_.reset();
+    return {};
 }
 
 /// Makes the calls again that are in the log behind the resilient copy, and below 'end'.

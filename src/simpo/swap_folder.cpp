@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <base/assert.hpp>
 #include <pool/file_checks.hpp>
+#include <simpo/packing.hpp>
 #include <simpo/swap_folder.hpp>
 
 #include <fmt/format.h>
@@ -29,7 +30,6 @@ namespace {
 
 constexpr std::uint64_t file_magic = 0x5041575354534648ULL; // "HFSTSWAP" in the file
 constexpr std::uint64_t piece_bytes = 1ULL << 20;
-constexpr std::size_t packing_bytes = 16;
 constexpr const char* lock_name = "holdfast-swap";
 
 // For a process with views of one object: os_file opens a file once at a time.
@@ -49,7 +49,7 @@ struct file_head {
     std::uint64_t salt;   // of the object
     std::uint64_t number; // of its state
     std::uint64_t copy_bytes;
-    char packing[packing_bytes]; // zero-padded; empty: none
+    packing_name packing;
 };
 static_assert(sizeof(file_head) == 72 && std::has_unique_object_representations_v<file_head>);
 
@@ -78,16 +78,6 @@ private:
     const os_file* to_;
     std::uint64_t at_ = 0;
 };
-
-/// Packs one piece. 0: it stays as it is, because it would not be shorter, or would not be the same
-/// when it is read.
-std::uint64_t pack(const compression& how, std::byte* to, std::byte* tried, const std::byte* from,
-                   std::uint64_t bytes) {
-    const std::uint64_t packed = how.pack(to, bytes - 1, from, bytes);
-    if (packed == 0 || packed >= bytes) return 0;
-    if (!how.unpack(tried, bytes, to, packed)) return 0;
-    return std::memcmp(tried, from, bytes) == 0 ? packed : 0;
-}
 
 /// Writes the file, whole, before it gets its name: (1).
 status write_new(os_file& file, const file_head& h, const std::byte* copy,
@@ -201,19 +191,24 @@ bool numbers_of(std::string_view name, std::uint64_t& salt, std::uint64_t& numbe
 
 } // namespace
 
+result<pool_name> uuid_of(const std::string& path, const os_file& pool) {
+    header_bytes_read read;
+    if (status s = read_copies(pool, read); !s.ok()) return s;
+    const auto header = choose_header(path, read);
+    if (!header) return header.error();
+    return std::to_array(header->header.uuid);
+}
+
 result<swap_folder> swap_folder::open(const pool_file& of, std::string path,
                                       const swap_options& how, std::uint64_t opened_by) {
     if (path.empty() || path.find('\0') != path.npos)
         return refusal(of.path(), errc::bad_argument,
                        "swap_to: expected the name of a folder, found an empty one");
-    if (how.packing != nullptr) {
-        const std::size_t length = std::strlen(how.packing->name());
-        if (length == 0 || length >= packing_bytes)
-            return refusal(
-                of.path(), errc::bad_argument,
-                fmt::format("swap_options::packing: expected a name of 1 to {} bytes, found {}",
-                            packing_bytes - 1, length));
-    }
+    if (how.packing != nullptr && !can_be_named(*how.packing))
+        return refusal(
+            of.path(), errc::bad_argument,
+            fmt::format("swap_options::packing: expected a name of 1 to {} bytes, found {}",
+                        sizeof(packing_name) - 1, std::strlen(how.packing->name())));
     std::error_code nowhere;
     path = std::filesystem::absolute(path, nowhere).string(); // the process may go elsewhere
     if (nowhere)
@@ -223,11 +218,9 @@ result<swap_folder> swap_folder::open(const pool_file& of, std::string path,
     path += '/';
     const os_file* const pool = of.own_file();
     if (pool == nullptr) return swap_folder(std::move(path), how.packing, {}); // nobody else's
-    header_bytes_read read;
-    if (status s = read_copies(*pool, read); !s.ok()) return s;
-    const auto header = choose_header(of.path(), read);
-    if (!header) return header.error();
-    swap_folder out(std::move(path), how.packing, std::to_array(header->header.uuid));
+    const auto uuid = uuid_of(of.path(), *pool);
+    if (!uuid) return uuid.error();
+    swap_folder out(std::move(path), how.packing, *uuid);
     if (of.read_only()) return out;
     if (status s = make_directory(out.path_, *pool); !s.ok()) return s;
     const status locked = out.lock(of.generation(), opened_by, *pool);
@@ -291,8 +284,7 @@ status swap_folder::write(const object_head& of, std::uint64_t number,
     h.salt = of.salt;
     h.number = number;
     h.copy_bytes = layout_of(of).copy_bytes;
-    if (packing_ != nullptr)
-        std::memcpy(h.packing, packing_->name(), std::strlen(packing_->name()));
+    if (packing_ != nullptr) h.packing = packing_name_of(*packing_);
     h.check = check_of(h);
     auto file = os_file::create_new(name);
     std::optional<unfinished> made_here;
@@ -322,7 +314,7 @@ status swap_folder::read(const object_head& swapped, std::byte* copy) const {
     file_head h{};
     if (status s = file->read_at(0, &h, sizeof h); !s.ok()) return s;
     const std::uint64_t copy_bytes = layout_of(swapped).copy_bytes;
-    if (h.magic != file_magic || h.check != check_of(h) || h.packing[packing_bytes - 1] != 0)
+    if (h.magic != file_magic || h.check != check_of(h) || h.packing.back() != 0)
         return wrong("expected the file of a swapped-out object, found other bytes");
     if (!std::ranges::equal(h.pool, pool_) || h.salt != swapped.salt || h.number != swapped.file ||
         h.copy_bytes != copy_bytes)
@@ -330,9 +322,10 @@ status swap_folder::read(const object_head& swapped, std::byte* copy) const {
                                  "{:#x} of another one, {} bytes",
                                  swapped.file, swapped.name, copy_bytes, h.number, h.copy_bytes));
     const bool packed = h.packing[0] != 0;
-    if (packed && (packing_ == nullptr || std::strcmp(packing_->name(), h.packing) != 0))
+    if (packed && (packing_ == nullptr || packing_name_of(*packing_) != h.packing))
         return refusal(name, errc::bad_argument,
-                       fmt::format("expected swap_options::packing to be {}, found {}", h.packing,
+                       fmt::format("expected swap_options::packing to be {}, found {}",
+                                   h.packing.data(),
                                    packing_ == nullptr ? "none" : packing_->name()));
     const auto stored_piece = std::make_unique<std::byte[]>(packed ? piece_bytes : 0);
     std::uint64_t from = sizeof h;

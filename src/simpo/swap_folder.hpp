@@ -24,6 +24,10 @@
 
 namespace hf::simpo {
 
+/// A pool's uuid, for the files beside it.
+using pool_name = std::array<std::uint8_t, 16>;
+result<pool_name> uuid_of(const std::string& path, const os_file& pool);
+
 class swap_folder {
 public:
     /// Makes and locks the folder for this pool. For a pool that is open read-only, or in an image,
@@ -49,7 +53,6 @@ public:
     void remove_all_but(const std::set<state>& named) const;
 
 private:
-    using pool_name = std::array<std::uint8_t, 16>;
     swap_folder(std::string path, const compression* packing, const pool_name& pool)
         : path_(std::move(path)), packing_(packing), pool_(pool) {}
     status lock(std::uint64_t generation, std::uint64_t opened_by, const os_file& pool);

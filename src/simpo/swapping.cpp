@@ -114,6 +114,7 @@ status objects::put_away(detail::core& which, room_for whom) try {
 }
 
 status objects::write_and_leave(detail::core& which, room_for whom) {
+    if (status s = which.keep_all_calls(); !s.ok()) return s;
     const object_head was = which.head();
     object_head left = was;
     const position at = which.log().done();
@@ -161,6 +162,7 @@ status objects::bring_back(detail::core& which) try {
         return {};
     }
     const position anew = position_of(head.resilient) + head.log_lines;
+    if (status s = which.move_history(anew); !s.ok()) return s;
     head.magic = object_magic;
     head.since = anew; // for a reader that found it here before, and another object meanwhile
     head.check = head_check(head);

@@ -114,6 +114,11 @@ public:
         if (!made) fatal("%s", made.error().what().c_str());
         return *made;
     }
+    object<digits> make_named(std::string_view name) {
+        auto made = object<digits>::create(*pool_, name);
+        if (!made) fatal("%s", made.error().what().c_str());
+        return *made;
+    }
     template <class T> object<T> get() {
         auto found = object<T>::find(*pool_, "it");
         if (!found) fatal("%s", found.error().what().c_str());

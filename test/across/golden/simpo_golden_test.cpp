@@ -9,6 +9,7 @@
 #include <holdfast/pool.hpp>
 #include <holdfast/simpo.hpp>
 #include <holdfast/simpo/caller.hpp>
+#include <holdfast/simpo/history.hpp>
 #include <holdfast/simpo/swap.hpp>
 #include <holdfast/simpo/table.hpp>
 #include <holdfast/simpo/view.hpp>
@@ -128,6 +129,27 @@ void count_swaps(golden& file, pool& in) {
     file.count("come-back", 4, swap, find);
 }
 
+/// A history waits for its file; the pool's points are those that it had.
+void count_history(golden& file, pool& in) {
+    struct folder {
+        std::string path;
+        ~folder() { std::filesystem::remove_all(path); }
+    } const to{std::string(in.path()) + ".history"};
+    auto made = simpo::object<row>::create(in, "kept", simpo::object_options{1_MiB});
+    ASSERT_TRUE(made) << made.error().what();
+    file.count(
+        "keep-and-end-history", 2, [](u64) {},
+        [&](u64) {
+            ASSERT_TRUE(simpo::keep_history(in, "kept").ok());
+            ASSERT_TRUE(simpo::end_history(in, "kept").ok());
+        });
+    ASSERT_TRUE(simpo::keep_history(in, "kept").ok());
+    file.count(
+        "checkpoint-with-history", 2, [&](u64 n) { (void)made->call<&row::add_and_get>(n); },
+        [&](u64) { made->checkpoint(); });
+    EXPECT_EQ(simpo::history(in, "kept")->size(), operations);
+}
+
 TEST(SimpoGolden, Row) {
     const std::string path = fmt::format("/dev/shm/holdfast-simpo-golden.{}", getpid());
     open_options o;
@@ -182,6 +204,7 @@ TEST(SimpoGolden, Row) {
         ASSERT_TRUE((simpo::remake<row, row>(*opened, "row", {}, same)));
     });
     count_swaps(file, *opened);
+    count_history(file, *opened);
     auto known = simpo::object<row>::create(
         *opened, "known", simpo::object_options{.log_bytes = 1_MiB, .callers = 2});
     ASSERT_TRUE(known) << known.error().what();

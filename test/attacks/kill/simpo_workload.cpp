@@ -156,8 +156,8 @@ void simpo_load::verify(pool& in, journal& log) {
 
 std::vector<workload*> workloads() {
     static simpo_load only;
-    return {&only, &simpo_structures_workload(), &simpo_retraced_workload(),
-            &simpo_swap_workload()};
+    return {&only, &simpo_structures_workload(), &simpo_retraced_workload(), &simpo_swap_workload(),
+            &simpo_history_workload()};
 }
 
 } // namespace kill_test

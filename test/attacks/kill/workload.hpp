@@ -49,6 +49,7 @@ workload& containers_workload();
 workload& simpo_structures_workload();
 workload& simpo_retraced_workload();
 workload& simpo_swap_workload();
+workload& simpo_history_workload();
 
 /// The allocator's account against what can be reached: every allocated block must be named exactly
 /// once, and everything named must be an allocated block.

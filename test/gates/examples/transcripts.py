@@ -38,6 +38,8 @@ STEPS = [
     ("example_simpo_view counted.hf", None, "4001 readings\n4001 readings\n"),
     ("example_simpo_swap", None, "365 days, most in files, 1 on day 1\n"),
     ("example_simpo_swap", None, "365 days, most in files, 2 on day 1\n"),
+    ("example_simpo_history past.hf", None, "call 2001: clear\nbefore it: 2000 readings\n"),
+    ("example_simpo_history past.hf", None, "call 4002: clear\nbefore it: 2000 readings\n"),
     *[("example_simpo_table", None, "now 3 visits of 7 days\n1 object\n")] * 2,
     ("example_readings", None, "2 readings, total 30\n"),
     ("example_readings", "half-added", ""),
