@@ -153,15 +153,20 @@ TEST_P(HistoryTest, IsWholeWhereverAKillCutsTheFile) {
     constexpr std::size_t head = 100, step = 17; // of the piece: its head byte by byte
     for (std::size_t bytes = before.size(); bytes <= after.size();
          bytes += bytes < before.size() + head || bytes + step > after.size() ? 1 : step) {
-        write_text(in.path(), pool);
-        write_text(where, after.substr(0, bytes));
-        in.open();
-        expect_calls(25);
-        if (HasFailure()) FAIL() << bytes << " of " << before.size() << " to " << after.size();
-        append(in.get<digits>(), 25, 2);
-        in.crash();
-        ASSERT_EQ(calls().size(), 27U) << bytes;
-        in.let_go();
+        for (const bool as_long : {false, true}) { // zeros where the disk has nothing
+            std::string cut = after.substr(0, bytes);
+            if (as_long) cut.resize(after.size());
+            write_text(in.path(), pool);
+            write_text(where, cut);
+            in.open();
+            expect_calls(25);
+            if (HasFailure())
+                FAIL() << bytes << " of " << before.size() << " to " << after.size() << as_long;
+            append(in.get<digits>(), 25, 2);
+            in.crash();
+            ASSERT_EQ(calls().size(), 27U) << bytes;
+            in.let_go();
+        }
     }
 }
 
