@@ -44,6 +44,7 @@ STUDIES = {study.name: study for study in (
     Study("classify", lambda size, build, out: [
         build / "bin/holdfast", "classify", ROOT / "tools/classify/test/table3.cpp", "--json",
         *(word for name in TABLE_3 for word in ("--class", name))]),
+    Study("survey", lambda size, build, out: python("research/simpo_applications/survey.py", "--bin", build / "bin")),
     Study("justdo-recovery", lambda size, build, out: [
         build / "bin/bench_justdo_recovery", "--threads", 24, "--opens", 5, "--mib", 100 if size.quick else 10_000]),
     Study("slpmt", lambda size, build, out: python(

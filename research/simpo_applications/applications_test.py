@@ -44,7 +44,12 @@ with tempfile.TemporaryDirectory() as folder:
             found = run(name, "--size", "5")
             assert all(found[kind][store] > 0 for kind in ("get", "put") for store in ("simpo", "bdb", "bdb_ft")), found
             continue
+        if name == "recovery":  # it compares what is left
+            found = run(name, "--size", "20000")
+            assert all(0 < one["kept_calls"] <= one["calls"] for kind in ("short", "long") for one in found[kind]), found
+            continue
         found = run(name, *map(str, more.get(name, ["--size", "3000"])))
+        assert found["hybrid_over_native"] > 0, found
         print(f"{name}: {found['steps']} steps, overhead {found['overhead_percent']:.0f} %")
         if name == "logistic":
             assert found["accuracy_on_what_it_learnt"] > 0.9, found

@@ -9,7 +9,8 @@
 //   run(object, from, to)       calls on it; the same text for both
 #pragma once
 
-#include <open/pool_impl.hpp>
+#include "hybrid.hpp"
+#include "killing.hpp"
 
 #include <holdfast/pool.hpp>
 #include <holdfast/simpo.hpp>
@@ -18,11 +19,13 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <ctime>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -120,21 +123,49 @@ spent run_persistent(App& app, const app_settings& how, std::uint64_t expected) 
     return took;
 }
 
-/// Let go of halfway, opened, gone on with. Seconds: before it, opening, behind it.
+/// With checkpoints of the whole object every 1000 calls, and no deferred ones.
+template <class App> spent run_hybrid(App& app, const app_settings& how, std::uint64_t expected) {
+    using type = typename App::type;
+    hybrid_object<type> object(
+        app.make_native(), how.mode == "process" ? domain::process : domain::adr, how.directory);
+    const spent took = time_of([&] {
+        app.run(object, 0, app.steps());
+        object.checkpoint();
+    });
+    if (object.template call<&type::fingerprint>() != expected ||
+        object.durable().fingerprint() != expected)
+        give_up("the object with hybrid checkpoints differs from the native one");
+    return took;
+}
+
+/// Killed behind a part of its steps, opened, gone on with. Seconds: before it, opening, behind it.
+/// An object that knows how far it has come is killed somewhere within the other steps.
 template <class App>
 nlohmann::ordered_json run_crashed(App& app, const app_settings& how, std::uint64_t expected) {
     const temporary_file file(how.directory, "simpo-app");
     const open_options options = app_pool(how);
-    pool in = must(pool::open(file.path(), options));
     const auto crash_at =
         static_cast<std::uint64_t>(static_cast<double>(app.steps()) * how.crash_at);
-    const spent before = time_of([&, object = must<typename App::type>(app.create(
-                                         in, simpo::object_options{how.log_bytes}))]() mutable {
-        app.run(object, 0, crash_at);
+    struct progress {
+        std::atomic<double> before_seconds{-1};
+    };
+    shared_memory shared(sizeof(progress));
+    auto& is = shared.as<progress>();
+    killed_child child([&] {
+        pool in = must(pool::open(file.path(), options));
+        auto object =
+            must<typename App::type>(app.create(in, simpo::object_options{how.log_bytes}));
+        is.before_seconds = time_of([&] { app.run(object, 0, crash_at); }).seconds;
+        if constexpr (requires(const typename App::type t) { t.steps_done(); })
+            app.run(object, crash_at, app.steps());
+        for (;;) ::pause(); // the pool stays open
     });
-    pool::impl::abandon(std::move(in));
-    const spent opening = time_of([&] { in = must(pool::open(file.path(), options)); });
-    auto object = must(simpo::object<typename App::type>::find(in, "it"));
+    while (is.before_seconds < 0 && child.runs()) ::usleep(20);
+    child.kill();
+    const double before_seconds = is.before_seconds;
+    std::optional<pool> in;
+    const spent opening = time_of([&] { in.emplace(must(pool::open(file.path(), options))); });
+    auto object = must(simpo::object<typename App::type>::find(*in, "it"));
     std::uint64_t done = crash_at; // a run ends with a commit
     if constexpr (requires(const typename App::type t) { t.steps_done(); })
         done = object.template call<&App::type::steps_done>();
@@ -143,7 +174,7 @@ nlohmann::ordered_json run_crashed(App& app, const app_settings& how, std::uint6
         give_up("what went on behind the crash differs from what was never cut short");
     return {{"at_step", crash_at},
             {"kept_steps", done},
-            {"before_seconds", before.seconds},
+            {"before_seconds", before_seconds},
             {"opening_seconds", opening.seconds},
             {"behind_seconds", behind.seconds}};
 }
@@ -158,7 +189,7 @@ template <class App>
 nlohmann::ordered_json measure(const char* name, App& app, const app_settings& how) {
     std::uint64_t fingerprint = 0;
     (void)run_native(app, fingerprint); // warms up
-    std::vector<double> native, persistent, ratio, cpu_ratio, opening;
+    std::vector<double> native, persistent, ratio, cpu_ratio, hybrid, hybrid_cpu, opening;
     nlohmann::ordered_json crashed;
     for (unsigned round = 0; round < how.rounds; ++round) {
         std::uint64_t again = 0;
@@ -171,6 +202,9 @@ nlohmann::ordered_json measure(const char* name, App& app, const app_settings& h
         persistent.push_back(ours.seconds);
         ratio.push_back(ours.seconds / plain.seconds);
         cpu_ratio.push_back(ours.cpu_seconds / plain.cpu_seconds);
+        const spent whole = run_hybrid(app, how, fingerprint);
+        hybrid.push_back(whole.seconds / plain.seconds);
+        hybrid_cpu.push_back(whole.cpu_seconds / plain.cpu_seconds);
         crashed = run_crashed(app, how, fingerprint);
         opening.push_back(crashed["opening_seconds"]);
     }
@@ -188,6 +222,8 @@ nlohmann::ordered_json measure(const char* name, App& app, const app_settings& h
     out["cpu_overhead_percent"] = 100 * (median(cpu_ratio) - 1);
     out["overhead_percent_least"] = 100 * (*std::min_element(ratio.begin(), ratio.end()) - 1);
     out["overhead_percent_most"] = 100 * (*std::max_element(ratio.begin(), ratio.end()) - 1);
+    out["hybrid_over_native"] = median(hybrid);
+    out["hybrid_cpu_over_native"] = median(hybrid_cpu);
     out["opening_seconds"] = median(opening);
     out["opening_percent_of_native"] = 100 * median(opening) / median(native);
     out["last_crash"] = crashed;

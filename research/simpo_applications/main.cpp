@@ -5,6 +5,7 @@
 // threads in whatever it is linked with.
 #include "driver.hpp"
 #include "numeric.hpp"
+#include "recovery.hpp"
 #include "structures.hpp"
 #include "training.hpp"
 #if defined(HF_WITH_BZ2)
@@ -129,6 +130,7 @@ std::map<std::string, runner> applications() {
 #if defined(HF_WITH_BDB)
     all["stock_level"] = run_stock_level;
 #endif
+    all["recovery"] = run_recovery;
     all["array"] = [](const auto& how) { return run_structure<tried_array>("array", how); };
     all["queue"] = [](const auto& how) { return run_structure<tried_queue>("queue", how); };
     all["heap"] = [](const auto& how) { return run_structure<tried_heap>("heap", how); };
