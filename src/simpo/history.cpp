@@ -249,14 +249,17 @@ history_file::writing::writing(history_file& to) : to_(&to), turn_(turns) {
     else failed_ = file.error();
 }
 
+bool history_file::writing::names(const record_head& function) const noexcept {
+    return std::ranges::any_of(known_,
+                               [&](const record_head& k) { return same_function(k, function); });
+}
+
 void history_file::writing::add(const record& r, const detail::function* f) {
     if (functions_.size() + records_.size() >= body_bytes_max) put(r.head.position);
     add_bytes(records_, &r, sizeof r.head + r.words() * word_bytes);
     if (r.head.function == 0) return;
     ++calls_;
-    if (f == nullptr ||
-        std::ranges::any_of(known_, [&](const record_head& k) { return same_function(k, r.head); }))
-        return;
+    if (f == nullptr || names(r.head)) return;
     known_.push_back(r.head);
     std::string signature = signature_of(*f).substr(0, signature_bytes_max);
     function_head h{r.head.function, r.head.schema, r.head.version,

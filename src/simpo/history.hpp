@@ -85,7 +85,9 @@ class history_file::writing {
 public:
     /// Throws std::bad_alloc.
     explicit writing(history_file& to);
-    /// 'f': null where this build does not know it. A failure is in end().
+    /// Whether the piece has that function's name already.
+    bool names(const record_head& function) const noexcept;
+    /// 'f': null where names(), or where this build does not know it. A failure is in end().
     void add(const record& r, const detail::function* f);
     /// All of it is in the file on return, and the file ends at 'at'; durably if 'synced'.
     status end(position at, bool synced);

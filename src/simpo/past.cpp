@@ -233,7 +233,9 @@ status core::keep_calls(position end, position to) try {
         const bool read = log_array::read(log_.lines(), *head_, head_->logged, p, r);
         HF_ASSERT(read);
         if (p >= history_->end()) // (2) of history.hpp
-            pieces.add(r, r.head.function == 0 ? nullptr : find_function(*head_, r.head));
+            pieces.add(r, r.head.function == 0 || pieces.names(r.head)
+                              ? nullptr
+                              : find_function(*head_, r.head));
     }
     return pieces.end(to, !pm().keeps_order());
 } catch (const std::bad_alloc&) {
