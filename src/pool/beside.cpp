@@ -94,11 +94,7 @@ status pool_file::take_over_beside() {
         return refusal(path_, errc::corrupt,
                        "expected a first header copy that verifies, found it damaged: open the "
                        "pool for writing once, which mends it");
-    if (reinterpret_cast<std::uint64_t>(base_) != h.base_address)
-        relocated_.emplace(base_, shape_.max_bytes,
-                           address_forms{h.base_address, reinterpret_cast<std::uint64_t>(base_),
-                                         shape_.max_bytes, &seen_.size_bytes},
-                           "a relocated pool");
+    note_mapping();
     watch();
     return {};
 }

@@ -42,25 +42,16 @@ std::uint64_t lane_for(std::uint64_t create_bytes) noexcept {
     return create_bytes >= 8_MiB ? 16_KiB : 4_KiB;
 }
 
-/// 0, or the error.
-int fill_random(std::uint8_t (&uuid)[16]) noexcept {
-    for (std::size_t done = 0; done < sizeof uuid;) {
-        const ssize_t n = ::getrandom(uuid + done, sizeof uuid - done, 0);
+} // namespace
+
+int fill_random(std::uint8_t (&to)[16]) noexcept {
+    for (std::size_t done = 0; done < sizeof to;) {
+        const ssize_t n = ::getrandom(to + done, sizeof to - done, 0);
         if (n < 0 && errno != EINTR) return errno;
         if (n > 0) done += static_cast<std::size_t>(n);
     }
     return 0;
 }
-
-std::uint64_t candidate_in(std::uint64_t low, std::uint64_t high, const std::uint8_t (&uuid)[16],
-                           std::uint64_t max_bytes, unsigned n) noexcept {
-    HF_ASSERT_SLOW(max_bytes <= high - low);
-    const std::uint64_t alignment = base_alignment(max_bytes);
-    const std::uint64_t places = (high - low - max_bytes) / alignment + 1;
-    return low + checksum(uuid, sizeof uuid, n) % places * alignment;
-}
-
-} // namespace
 
 status check_options(const std::string& path, const file_options& o) {
     const auto bad = [&](const std::string& text) {
@@ -145,14 +136,13 @@ geometry shape_of(const pool_header& h) noexcept {
             .lane_count = h.lane_count};
 }
 
-std::uint64_t base_candidate(const std::uint8_t (&uuid)[16], std::uint64_t max_bytes,
-                             unsigned n) noexcept {
-    return candidate_in(base_low, base_high, uuid, max_bytes, n);
-}
-
 std::uint64_t relocated_candidate(const std::uint8_t (&uuid)[16], std::uint64_t max_bytes,
                                   unsigned n) noexcept {
-    return candidate_in(relocated_low, relocated_high, uuid, max_bytes, n);
+    constexpr std::uint64_t room = relocated_high - relocated_low;
+    HF_ASSERT_SLOW(max_bytes <= room);
+    const std::uint64_t alignment = base_alignment(max_bytes);
+    const std::uint64_t places = (room - max_bytes) / alignment + 1;
+    return relocated_low + checksum(uuid, sizeof uuid, n) % places * alignment;
 }
 
 } // namespace hf

@@ -2,10 +2,13 @@
 //
 // The header's marks of a pool: open, moved, being migrated, closed; and how they are written.
 #include <base/assert.hpp>
+#include <pool/address_book.hpp>
 #include <pool/boot_id.hpp>
+#include <pool/creation.hpp>
 #include <pool/file_checks.hpp>
 #include <pool/file_limits.hpp>
 #include <pool/file_system.hpp>
+#include <pool/mapping.hpp>
 #include <pool/pool_file.hpp>
 #include <pool/power_files.hpp>
 
@@ -225,6 +228,27 @@ status pool_file::write_headers_past_image() {
     return {};
 }
 
+result<std::uint64_t> pool_file::move_with_close() {
+    HF_ASSERT(now_.marked_open);
+    HF_ASSERT_SLOW(!asked_.read_only && !file_.in_memory());
+    const pool_place now{header_->base_address, shape_.max_bytes};
+    std::uint8_t seed[sizeof(pool_header::uuid)]; // the uuid would lead all copies to one place
+    if (const int failed = fill_random(seed); failed != 0)
+        return refusal(path_, errc::io_error, fmt::format("getrandom: {}", std::strerror(failed)));
+    address_book book(path_);
+    for (unsigned n = 0; n < base_attempts_max; ++n) {
+        const pool_place next{book.candidate(seed, now.bytes, n), now.bytes};
+        if (next.overlaps(now) || reserve_addresses(next.base, next.bytes) != 0) continue;
+        release_addresses(reinterpret_cast<void*>(next.base), next.bytes);
+        book.note(next);
+        now_.next_base = next.base;
+        return next.base;
+    }
+    return refusal(path_, errc::address_taken,
+                   fmt::format("no other place for {} bytes of addresses between {:#x} and {:#x}",
+                               now.bytes, base_low, base_high));
+}
+
 pool_header pool_file::closing_header() const noexcept {
     pool_header closing = *header_;
     closing.open = 0;
@@ -232,6 +256,7 @@ pool_header pool_file::closing_header() const noexcept {
     closing.required_features &= ~(feature_relocated | feature_caches_persist | feature_power_log);
     closing.mapped_address = 0;
     closing.file_inode = closing.file_birth_ns = 0;
+    if (now_.next_base != 0) closing.base_address = now_.next_base;
     closing.engines = 0;
     closing.sequence += 1;
     closing.checksum = header_checksum(closing);

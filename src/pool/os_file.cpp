@@ -51,6 +51,8 @@ struct open_here {
     ino_t inode;
     pid_t process;
     int descriptor;
+    std::uint64_t base = 0, bytes = 0; // where it is mapped
+    std::string path = {};             // once it is
     bool same(const open_here& other) const noexcept {
         return device == other.device && inode == other.inode && process == other.process;
     }
@@ -204,6 +206,28 @@ os_file::~os_file() {
     lock.l_whence = SEEK_SET;
     if (in_table_) (void)::fcntl(fd_, F_OFD_SETLK, &lock);
     ::close(fd_);
+}
+
+void os_file::note_place(std::uint64_t base, std::uint64_t bytes) const {
+    if (!in_table_) return;
+    std::string path = full_path_;
+    const std::scoped_lock held{table_lock};
+    for (open_here& entry : table()) {
+        if (!entry.same({device_, inode_, ::getpid(), fd_})) continue;
+        entry.base = base;
+        entry.bytes = bytes;
+        entry.path = std::move(path);
+        return;
+    }
+}
+
+std::string os_file::pool_at(std::uint64_t base, std::uint64_t bytes) {
+    const std::scoped_lock held{table_lock};
+    for (const open_here& entry : table())
+        if (entry.process == ::getpid() && entry.base < base + bytes &&
+            base < entry.base + entry.bytes)
+            return entry.path;
+    return {};
 }
 
 void os_file::hold_table() noexcept { table_lock.lock(); }
@@ -550,34 +574,6 @@ int os_file::truncate(std::uint64_t bytes) const noexcept {
         return 0;
     }
     return restarted([&] { return ::ftruncate(fd_, static_cast<off_t>(bytes)); }) == 0 ? 0 : errno;
-}
-
-/// The kernel takes pages for written that a sync could not write: a process that opens the file
-/// next would read them, and its next sync would vouch for them. It should read what the disk has.
-/// Mapped pages stay until they are unmapped.
-void os_file::forget_unwritten() const noexcept {
-    (void)::posix_fadvise(fd_, 0, 0, POSIX_FADV_DONTNEED);
-}
-
-template <class Call> status os_file::synced(const char* name, Call&& call) const {
-    const std::scoped_lock held{sync_turn_};
-    if (sync_error_ == 0 && restarted(call) != 0) {
-        sync_error_ = errno;
-        forget_unwritten();
-    }
-    return sync_error_ == 0 ? status{} : system_error(name, sync_error_);
-}
-
-status os_file::sync() const {
-    return on_tmpfs_ ? status{} : synced("fsync", [&] { return ::fsync(fd_); });
-}
-
-status os_file::sync_data() const {
-    return synced("fdatasync", [&] { return ::fdatasync(fd_); });
-}
-
-status os_file::sync_mapped(void* from, std::size_t bytes) const {
-    return synced("msync", [&] { return ::msync(from, bytes, MS_SYNC); });
 }
 
 status os_file::sync_directory() const {

@@ -149,6 +149,10 @@ public:
     /// Removes any name of a new file. For a creation that failed, while the lock is held.
     void unlink() const noexcept;
     file_identity identity() const noexcept;
+    /// Says where the file is mapped, and may grow to. Throws std::bad_alloc.
+    void note_place(std::uint64_t base, std::uint64_t bytes) const;
+    /// The path of a file of this process that is mapped there, or in a part of it; empty: none is.
+    static std::string pool_at(std::uint64_t base, std::uint64_t bytes);
     /// What has happened to its name since it was opened, or published: for people. Empty: the name
     /// leads to it, or this process may not look.
     std::string misplaced() const;

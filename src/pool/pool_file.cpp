@@ -2,12 +2,14 @@
 #include <base/assert.hpp>
 #include <base/line.hpp>
 #include <base/log.hpp>
+#include <pool/address_book.hpp>
 #include <pool/believed.hpp>
 #include <pool/boot_id.hpp>
 #include <pool/creation.hpp>
 #include <pool/file_checks.hpp>
 #include <pool/file_system.hpp>
 #include <pool/mapping.hpp>
+#include <pool/occupants.hpp>
 #include <pool/pool_file.hpp>
 #include <pool/power_files.hpp>
 
@@ -23,7 +25,6 @@
 namespace hf {
 namespace {
 
-constexpr unsigned base_attempts_max = 64;
 constexpr std::uint64_t page_bytes = 4096;
 
 std::string error_text(int error) { return std::strerror(error); }
@@ -124,6 +125,7 @@ status pool_file::create() {
     take_shape(h);
     if (status ok = map(0, file_bytes); !ok.ok()) return ok;
     if (mode() == hf::mode::power) power_->watch(base_, h);
+    note_mapping();
     watch();
     if (asked_.prefault) populate(base_, file_bytes);
     // Everything else is in place before a header says so. By write(2), whose page no kill tears.
@@ -195,11 +197,9 @@ status pool_file::take_over() {
     if (asked_.read_only && counting_copy_ != header_a_offset)
         std::memcpy(base_ + header_a_offset, &h, sizeof h);
     if (mode() == hf::mode::power) power_->watch(base_, h);
-    if (reinterpret_cast<std::uint64_t>(base_) != h.base_address)
-        relocated_.emplace(base_, shape_.max_bytes,
-                           address_forms{h.base_address, reinterpret_cast<std::uint64_t>(base_),
-                                         shape_.max_bytes, &seen_.size_bytes},
-                           "a relocated pool");
+    note_mapping();
+    if (!asked_.read_only && !file_.in_memory())
+        address_book::note_opened(path_, {h.base_address, h.max_bytes});
     watch();
     if (asked_.prefault) populate(base_, size_bytes());
     return {};
@@ -254,10 +254,36 @@ status pool_file::place(const pool_header& h, relocation wanted) {
     }
     if (wanted == relocation::always) return relocate(h);
     status canonical = reserve(h);
-    if (canonical.code() == errc::address_taken && wanted == relocation::if_taken)
+    if (canonical.code() == errc::address_taken &&
+        (wanted == relocation::if_taken || may_lie_anywhere(h)))
         return relocate(h);
     if (canonical.ok()) base_ = reinterpret_cast<std::byte*>(h.base_address);
     return canonical;
+}
+
+/// Whether no reader follows an address in the pool. It then holds nothing but MOD's nodes and
+/// persistent objects, which know their places.
+bool pool_file::may_lie_anywhere(const pool_header& h) const {
+    if (!asked_.read_only || file_.in_memory() || power_ != nullptr || is_migrating(h))
+        return false;
+    root_words roots{};
+    if (!file_.read_at(root_words_offset, &roots, sizeof roots).ok()) return false;
+    constexpr std::uint32_t position_free = engine_mod | engine_simpo;
+    std::uint32_t engines = h.open != 0 ? h.engines : 0;
+    for (unsigned slot = 0; slot < engines_max; ++slot)
+        if (roots.anchors[slot] != 0) engines |= 1U << slot;
+    return roots.root_offset == 0 && roots.migration_offset == 0 && (engines & ~position_free) == 0;
+}
+
+void pool_file::note_mapping() {
+    const auto here = reinterpret_cast<std::uint64_t>(base_);
+    file_.note_place(here, reserved_bytes_);
+    elsewhere_ = here != header_->base_address;
+    if (elsewhere_ && asked_.relocate != relocation::never)
+        relocated_.emplace(
+            base_, shape_.max_bytes,
+            address_forms{header_->base_address, here, shape_.max_bytes, &seen_.size_bytes},
+            "a relocated pool");
 }
 
 status pool_file::relocate(const pool_header& h) {
@@ -296,19 +322,20 @@ status pool_file::reserve(const pool_header& h) {
         reserved_bytes_ = h.max_bytes;
     } else failed = reserve_range(h.base_address, h);
     if (failed == 0) return {};
-    return refusal(
-        path_, failed == EEXIST ? errc::address_taken : errc::io_error,
-        fmt::format("cannot reserve {} bytes at the canonical address {:#x}: {}", h.max_bytes,
-                    h.base_address,
-                    failed == EEXIST ? "something is mapped there" : error_text(failed)));
+    return refusal(path_, failed == EEXIST ? errc::address_taken : errc::io_error,
+                   fmt::format("cannot reserve {} bytes at the canonical address {:#x}: {}",
+                               h.max_bytes, h.base_address,
+                               failed == EEXIST ? occupant_of(path_, h.base_address, h.max_bytes)
+                                                : error_text(failed)));
 }
 
 status pool_file::choose_base(const pool_header& h) {
     const geometry shape = shape_of(h);
+    address_book book(path_); // until the place is noted no other process chooses one
     std::uint64_t base = 0;
     int failed = EEXIST;
     for (unsigned n = 0; n < base_attempts_max && failed == EEXIST; ++n) {
-        base = base_candidate(h.uuid, shape.max_bytes, n);
+        base = book.candidate(h.uuid, shape.max_bytes, n);
         failed = reserve_range(base, h);
     }
     if (failed != 0)
@@ -321,6 +348,13 @@ status pool_file::choose_base(const pool_header& h) {
     HF_ASSERT_SLOW(base >= base_low);
     HF_ASSERT_SLOW(base + shape.max_bytes <= base_high);
     shape_ = shape; // from here on the destructor gives the range back
+    const pool_place place{base, shape.max_bytes};
+    if (const std::string other = book.pool_in(place); !other.empty())
+        warnings_.push_back(
+            fmt::format("{}: other pools leave no {} bytes of addresses free: it cannot be open in "
+                        "one process together with {}",
+                        path_, shape.max_bytes, other));
+    book.note(place);
     return {};
 }
 
@@ -463,7 +497,8 @@ bool pool_file::valid() const noexcept {
     if (seen.back().offset_bytes + seen.back().size_bytes != size_bytes()) return false;
     if (size_bytes() > h.max_bytes || h.max_bytes != shape_.max_bytes) return false;
     const auto here = reinterpret_cast<std::uint64_t>(base_);
-    return relocated_.has_value() == (here != h.base_address) && end_of(h) <= reserved_bytes_;
+    const bool moves = h.open == 0 && now_.next_base != 0; // away from its mapping
+    return (moves || elsewhere_ == (here != h.base_address)) && end_of(h) <= reserved_bytes_;
 }
 
 void pool_file::make_readable() const noexcept {

@@ -146,7 +146,7 @@ public:
 
     std::byte* base() const noexcept { return base_; }
     /// Whether that is elsewhere than the canonical address.
-    bool relocated() const noexcept { return relocated_.has_value(); }
+    bool relocated() const noexcept { return elsewhere_; }
     /// The address of the byte at 'base()' in its canonical form.
     std::uint64_t canonical_base() const noexcept;
     /// The address where the last open mapped the pool, if it was not closed cleanly: the form of
@@ -235,6 +235,12 @@ public:
     root_words* roots() const noexcept;
     /// The contents of both headers after the clean close: what a seal vouches for.
     pool_header closing_header() const noexcept;
+    /// The clean close gives the pool another canonical address, which is returned: one that no
+    /// known pool of the user has. Until then, and after a kill, it has the one that it had.
+    ///
+    /// Requires: it is marked open; nothing in it is an address, or holds one.
+    /// Errors:   address_taken, io_error.
+    result<std::uint64_t> move_with_close();
     /// The file for a seal; null when the close will not be clean, or asks for no seal.
     const os_file* file_to_seal() const noexcept;
     /// The file; null of one in memory.
@@ -286,6 +292,8 @@ private:
     status reserve_more(std::uint64_t end);
     status place(const pool_header& header, relocation wanted);
     status relocate(const pool_header& header);
+    bool may_lie_anywhere(const pool_header& header) const;
+    void note_mapping();
     status choose_base(const pool_header& header);
     void take(os_file& opened);
     status settle_mode();
@@ -331,6 +339,7 @@ private:
         bool migrates = false;    // brings the pool to another layout
         bool marked_open = false; // mark_open succeeded; from then on the file may be written
         std::uint64_t generation = 0;
+        std::uint64_t next_base = 0; // the canonical address from the clean close on; 0: the same
     };
     /// The pool's extents as other threads see them while it grows. An extent never moves, and only
     /// the last one changes, its size: readers go by size_bytes, which is stored when all below it
@@ -389,7 +398,8 @@ private:
     covered beside_;
     std::atomic<bool> seal_;                             // as asked, until somebody finds damage
     std::unique_ptr<fault_guard::watched_file> watched_; // ends before file_ does
-    std::optional<translated_range> relocated_;          // as long as it is mapped elsewhere
+    bool elsewhere_ = false;                    // mapped at another address than the canonical one
+    std::optional<translated_range> relocated_; // then, if relocatable code may come
 };
 
 } // namespace hf

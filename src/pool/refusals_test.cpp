@@ -391,6 +391,85 @@ TEST_F(PoolFile, TakenAddressIsNamed) {
     EXPECT_NE(open_good(), nullptr);
 }
 
+TEST_F(PoolFile, WhatTakesTheAddressIsNamedWithTheWayOut) {
+    make_pool();
+    const std::string copy = directory + "/copy.hf";
+    write_file(copy, contents(path));
+    const std::uint64_t base = read_header(path, 0).base_address;
+    const auto refused_for = [&](const std::string& words) {
+        const std::string said = expect_refused(copy, options, errc::address_taken);
+        EXPECT_NE(said.find(words), std::string::npos) << said;
+        EXPECT_NE(said.find("holdfast rebase " + copy), std::string::npos) << said;
+    };
+    {
+        const auto open = open_good();
+        ASSERT_NE(open, nullptr);
+        refused_for("the pool " + path + " is there, which this process has open: close it first");
+    }
+    const auto map_there = [&](int descriptor, int flags) {
+        void* const there = ::mmap(reinterpret_cast<void*>(base + 4096), 4096, PROT_READ,
+                                   MAP_PRIVATE | MAP_FIXED_NOREPLACE | flags, descriptor, 0);
+        ASSERT_NE(there, MAP_FAILED);
+    };
+    const std::string other = directory + "/a library";
+    write_file(other, std::string(4096, 'x'));
+    const int descriptor = ::open(other.c_str(), O_RDONLY | O_CLOEXEC);
+    map_there(descriptor, 0);
+    char place[32];
+    std::snprintf(place, sizeof place, "%#lx", base + 4096);
+    refused_for(other + " is mapped at " + place);
+    refused_for("start the program again");
+    ::munmap(reinterpret_cast<void*>(base + 4096), 4096);
+    map_there(-1, MAP_ANONYMOUS);
+    refused_for(std::string("memory of this process is mapped at ") + place);
+    ::munmap(reinterpret_cast<void*>(base + 4096), 4096);
+    ::close(descriptor);
+}
+
+/// A root object, and the state of most engines, may have addresses in them.
+TEST_F(PoolFile, OnlyAPoolWithoutAddressesInItIsReadBesideItsCopy) {
+    make_pool_left_open();
+    file_options reads = options;
+    reads.read_only = true;
+    const std::string copy = directory + "/copy.hf";
+    const auto copied = [&](std::uint64_t root, std::uint32_t engine) {
+        std::string bytes = contents(path);
+        root_words words{};
+        words.root_offset = root;
+        if (engine != 0) words.anchors[std::countr_zero(engine)] = 65536;
+        std::memcpy(bytes.data() + root_words_offset, &words, sizeof words);
+        write_file(copy, bytes);
+        edit_header(copy, [](pool_header& h) { h.file_inode = h.file_birth_ns = 0; });
+    };
+    const auto original = open_good();
+    ASSERT_NE(original, nullptr);
+    for (const std::uint32_t engines : {0U, std::uint32_t{engine_mod}, engine_mod | engine_simpo}) {
+        copied(0, engines);
+        edit_header(copy, [&](pool_header& h) { h.engines = reads.engines = engines; });
+        const auto beside = pool_file::open(copy, reads);
+        ASSERT_TRUE(beside) << beside.error().what();
+        EXPECT_NE((*beside)->base(), original->base());
+        EXPECT_TRUE((*beside)->relocated());
+        expect_refused(
+            copy,
+            [&] {
+                auto o = reads;
+                o.read_only = false;
+                return o;
+            }(),
+            errc::in_use);
+    }
+    copied(4711, 0);
+    edit_header(copy, [&](pool_header& h) { h.open = 0, h.engines = 0; });
+    expect_refused(copy, reads, errc::address_taken);
+    copied(0, engine_justdo);
+    edit_header(copy, [&](pool_header& h) { h.open = 0, h.engines = 0; });
+    expect_refused(copy, reads, errc::address_taken);
+    copied(0, 0);
+    reads.engines = both_engines;
+    expect_refused(copy, reads, errc::address_taken); // a section may be pending
+}
+
 TEST_F(PoolFile, BadOptionsAreRefusedAndCreateNothing) {
     const auto refused = [&](const std::function<void(file_options&)>& edit) {
         file_options bad = options;

@@ -36,6 +36,8 @@ CANNOT_FAIL = {
     "opendir": "nobody is named, or nothing cleared away", "readdir": "as opendir", "closedir": "as opendir",
     "fopen": "as opendir", "fread": "as opendir", "fclose": "as opendir",
     "popen": "names the line of a store that ends the process", "fgets": "as popen", "pclose": "as popen",
+    "mkdir": "of the register of addresses, without which a pool is made all the same", "openat": "as mkdir",
+    "flock": "as mkdir", "renameat": "as mkdir", "unlinkat": "as mkdir", "dirfd": "as mkdir", "secure_getenv": "", "geteuid": "",
     "prctl": "asks for less: what it would allow is refused later, and said",
     "ptrace": "of copies, each outcome of which is said", "waitpid": "of copies, each outcome of which is said",
     "fchown": "of copies and new files: who owns it then is said", "fchmod": "as fchown",
