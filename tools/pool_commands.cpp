@@ -3,6 +3,7 @@
 
 #include "lost_bytes.hpp"
 #include "pool_report.hpp"
+#include "rebase.hpp"
 #include "removed_files.hpp"
 #include <base/engines.hpp>
 #include <mod/compaction.hpp>
@@ -262,6 +263,14 @@ void compact(const asked& a) {
     leave(verdict::good);
 }
 
+void rebase(const asked& a) {
+    const auto moved = rebase_pool(a.path, its_options(a));
+    if (!moved) refuse(moved.error());
+    if (a.json) fmt::print("{{\"from\": \"{:#x}\", \"to\": \"{:#x}\"}}\n", moved->from, moved->to);
+    else fmt::print("{}: moved from {:#x} to {:#x}\n", a.path, moved->from, moved->to);
+    leave(verdict::good);
+}
+
 /// Shows how far a copy is, where somebody looks.
 void show_progress(void*, std::uint64_t done, std::uint64_t total) {
     fmt::print(stderr, "\rcopied {} of {} MiB{}", done >> 20, total >> 20,
@@ -338,6 +347,13 @@ void add_pool_commands(const cli::command& app, char**) {
     command.footer("For a pool that nobody has open and that holds nothing else. A small pool is "
                    "made beside it, examined, and put in its place: killed at any moment, the old "
                    "one stands or the new one. It needs room for both.");
+    command = add(app, "rebase",
+                  "gives a pool an address of its own, so that it can be open beside "
+                  "its original or another pool",
+                  a, rebase);
+    command.footer("For a pool that nobody has open and that holds containers of MOD or Python and "
+                   "persistent objects alone. Killed at any moment, it is where it was or has "
+                   "moved.");
     command =
         add(app, "repair", "put right what can be known; objects are never changed", a, repair);
     const cli::option output =
