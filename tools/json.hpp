@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// JSON, written: text that grows, members in the order in which they came.
+// JSON: written as text that grows, members in the order in which they came; and read, an object at
+// a time.
 #pragma once
 
 #include <concepts>
 #include <cstdint>
 #include <initializer_list>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -47,5 +49,16 @@ struct json_text::member {
     std::string_view name;
     json_text value;
 };
+
+/// A member of an object that was read. Members of an object within it have names like
+/// "value.hex".
+struct json_found {
+    std::string name;
+    bool is_text;
+    std::string text; // of a number, its digits
+};
+/// The members of one object of texts, whole numbers, truth values and objects of those; 'why' says
+/// what else the text is.
+std::optional<std::vector<json_found>> read_json_object(std::string_view text, std::string& why);
 
 } // namespace hf::tools

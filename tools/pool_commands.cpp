@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "pool_commands.hpp"
 
+#include "contents.hpp"
 #include "lost_bytes.hpp"
 #include "pool_report.hpp"
 #include "rebase.hpp"
@@ -24,6 +25,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <iostream>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <sys/stat.h>
@@ -36,9 +43,9 @@ using verify::depth;
 using verify::verdict;
 
 struct asked {
-    std::string path, output, to;
-    bool json = false, deep = false, pointers = false, in_place = false, roll_back = false,
-         force = false;
+    std::string path, output, to, from = "-", other;
+    bool blocks = false, json = false, deep = false, pointers = false, in_place = false,
+         roll_back = false, force = false;
 };
 
 [[noreturn]] void leave(verdict with) { throw cli::leave{static_cast<int>(with)}; }
@@ -101,7 +108,7 @@ void verify_to(const asked& a, depth how) {
     leave(found.outcome);
 }
 
-void dump(const asked& a) {
+void dump_blocks(const asked& a) {
     auto file = opened(a);
     const verify::report found = examined(a, file, depth::structure);
     if (!found.has_header) {
@@ -237,6 +244,72 @@ open_options its_options(const asked& a) {
     return how;
 }
 
+/// The lines of a pool's contents. Returns what of it is damaged.
+std::vector<std::string> contents_of(const std::string& path,
+                                     const std::function<void(std::string)>& to) {
+    asked a;
+    a.path = path;
+    pool_header header;
+    {
+        auto file = opened(a);
+        const verify::report found = examined(a, file, depth::structure);
+        if (!found.has_header) {
+            print_verdict(path, found, depth::structure, false);
+            leave(found.outcome);
+        }
+        header = found.header;
+    }
+    std::optional<open_options> recovering;
+    if (header.open != 0 && !is_migrating(header)) recovering = its_options(a);
+    auto faults = read_contents(path, header, recovering, to);
+    if (!faults) refuse(faults.error());
+    return std::move(*faults);
+}
+
+void say_damaged(const std::string& path, const std::vector<std::string>& faults) {
+    for (const std::string& fault : faults) fmt::print(stderr, "{}: {}\n", path, fault);
+}
+
+void dump(const asked& a) {
+    if (a.blocks) return dump_blocks(a);
+    const auto faults =
+        contents_of(a.path, [](const std::string& line) { fmt::print("{}\n", line); });
+    say_damaged(a.path, faults);
+    leave(faults.empty() ? verdict::good : verdict::damaged);
+}
+
+void load(const asked& a) {
+    std::ifstream file;
+    if (a.from != "-") {
+        file.open(a.from);
+        if (!file)
+            refuse(
+                {errc::not_found, fmt::format("{}: not_found: {}", a.from, std::strerror(errno))});
+    }
+    const auto loaded = load_contents(a.path, a.from == "-" ? std::cin : file);
+    if (!loaded) refuse(loaded.error());
+    if (a.json) fmt::print("{{\"elements\": {}}}\n", *loaded);
+    else fmt::print("{}: {} elements\n", a.path, *loaded);
+    leave(verdict::good);
+}
+
+/// What only one of the pools has: its lines, sorted, behind - or +.
+void diff(const asked& a) {
+    std::vector<std::string> first, second, only;
+    auto faults = contents_of(a.path, [&](std::string line) { first.push_back(std::move(line)); });
+    say_damaged(a.path, faults);
+    const auto more =
+        contents_of(a.other, [&](std::string line) { second.push_back(std::move(line)); });
+    say_damaged(a.other, more);
+    std::ranges::sort(first);
+    std::ranges::sort(second);
+    std::ranges::set_symmetric_difference(first, second, std::back_inserter(only));
+    for (const std::string& line : only)
+        fmt::print("{} {}\n", std::ranges::binary_search(first, line) ? '-' : '+', line);
+    if (!faults.empty() || !more.empty()) leave(verdict::unreadable);
+    leave(only.empty() ? verdict::good : verdict::damaged);
+}
+
 void trim(const asked& a) {
     auto pool = hf::pool::impl::open_with(a.path, its_options(a));
     if (!pool) refuse(pool.error());
@@ -331,7 +404,18 @@ void add_pool_commands(const cli::command& app, char**) {
     command.flag("--deep", a->deep, "and every block against the seal of the last close");
     command.flag("--pointers", a->pointers,
                  "and words that look like addresses and lead to no object");
-    add(app, "dump", "every block, every lane with its pending log", a, dump);
+    command = add(app, "dump", "what is in a pool, as lines of JSON", a, dump);
+    command.flag("--blocks", a->blocks, "every block, every lane with its pending log, instead");
+    command.footer("Containers of C++ and Python, and the bytes of persistent objects. A damaged "
+                   "pool is written as far as it can be read; what cannot is said, and the exit "
+                   "status is 1.");
+    command = add(app, "load", "makes a pool of the lines that dump has written", a, load);
+    command.value("FILE", a->from, "the lines; default: standard input");
+    command.footer("For containers whose elements are strings, as those of Python, or of 4 or 8 "
+                   "bytes. A line that is not as expected leaves no pool.");
+    command = add(app, "diff", "what only one of two pools holds", a, diff);
+    command.value("OTHER", a->other, "the other pool's file").required();
+    command.footer("Exit status: 0 the same, 1 different, 2 one of them cannot be read whole.");
     command = add(app, "copy", "the pool as it is now, while a process works on it", a, copy);
     command.value("TO", a->to, "the copy: a new file").required();
     command.footer("A process that has the pool open stands still for as long as the pool is "

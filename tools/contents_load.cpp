@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// `holdfast load`: the containers that it can make are those whose elements are strings, or of 4 or
+// 8 bytes. All such types of one size have the same hash and the same place in a node, so a program
+// finds what it would have stored itself.
+#include "contents.hpp"
+#include "contents_text.hpp"
+#include "json.hpp"
+#include <pool/file_checks.hpp>
+#include <verify/read_file.hpp>
+
+#include <holdfast/mod/map.hpp>
+#include <holdfast/mod/ordered_map.hpp>
+#include <holdfast/mod/queue.hpp>
+#include <holdfast/mod/set.hpp>
+#include <holdfast/mod/stack.hpp>
+#include <holdfast/mod/vector.hpp>
+#include <holdfast/pool.hpp>
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <charconv>
+#include <cstdio>
+#include <cstring>
+#include <fcntl.h>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <stdexcept>
+#include <unistd.h>
+
+namespace hf::tools {
+namespace {
+
+/// A line that is not as expected: thrown with the text for people.
+struct refused_line : std::runtime_error {
+    using std::runtime_error::runtime_error;
+};
+
+/// The members of a line.
+class members {
+public:
+    explicit members(const std::string& line) {
+        std::string why;
+        auto found = read_json_object(line, why);
+        if (!found) throw refused_line(why);
+        for (auto& each : *found) all_.insert_or_assign(each.name, std::move(each));
+    }
+    bool has(const std::string& name) const { return all_.contains(name); }
+    const std::string& text(const std::string& name) const {
+        const auto it = all_.find(name);
+        if (it == all_.end() || !it->second.is_text)
+            throw refused_line(fmt::format("expected a text as \"{}\", found {}", name,
+                                           it == all_.end() ? "none" : it->second.text));
+        return it->second.text;
+    }
+    std::uint64_t number(const std::string& name) const {
+        const auto it = all_.find(name);
+        const std::string found = it == all_.end() ? "none" : it->second.text;
+        std::uint64_t value = 0;
+        const auto [end, failed] =
+            std::from_chars(found.data(), found.data() + found.size(), value);
+        if (it == all_.end() || it->second.is_text || failed != std::errc() ||
+            end != found.data() + found.size())
+            throw refused_line(
+                fmt::format("expected a whole number as \"{}\", found {}", name, found));
+        return value;
+    }
+    /// The bytes of an element.
+    std::string bytes(const std::string& name) const {
+        const auto decoded = [&](const char* how, auto&& decode) {
+            const std::string& given = text(name + how);
+            auto made = decode(given);
+            if (!made)
+                throw refused_line(fmt::format("expected text that encodes bytes as \"{}{}\", "
+                                               "found \"{}\"",
+                                               name, how, given));
+            return std::move(*made);
+        };
+        if (has(name + ".hex")) return decoded(".hex", from_hex);
+        if (has(name + ".base64")) return decoded(".base64", from_base64);
+        if (has(name + ".str")) return text(name + ".str") + python_str;
+        if (has(name + ".bytes")) return decoded(".bytes", from_base64) + python_bytes;
+        if (has(name + ".encoded")) return decoded(".encoded", from_base64) + python_value;
+        return text(name);
+    }
+
+private:
+    std::map<std::string, json_found> all_;
+};
+
+template <class T> struct as {
+    using type = T;
+};
+
+/// Calls 'work' with the type that stands for elements of this form.
+template <class Work> auto with_type(const std::string& form, Work&& work) {
+    if (form == "string") return work(as<std::string>{});
+    if (form == "8 bytes, aligned to 8") return work(as<std::uint64_t>{});
+    if (form == "4 bytes, aligned to 4") return work(as<std::uint32_t>{});
+    throw refused_line(fmt::format("expected elements that are strings, or of 4 or 8 bytes, found "
+                                   "\"{}\": the program that has their types must store them",
+                                   form));
+}
+
+template <class T> T element_of(const std::string& bytes) {
+    if constexpr (std::is_same_v<T, std::string>) return bytes;
+    else {
+        T value{};
+        if (bytes.size() != sizeof value)
+            throw refused_line(fmt::format("expected an element of {} bytes, found {}",
+                                           sizeof value, bytes.size()));
+        std::memcpy(&value, bytes.data(), sizeof value);
+        return value;
+    }
+}
+
+void expect(const status& done) {
+    if (!done.ok()) throw done;
+}
+
+/// A container that is being filled.
+struct container {
+    std::function<void(const members&)> add;
+    std::uint64_t elements = 0;
+};
+
+template <class C> C made(pool& in, const std::string& name) {
+    auto opened = C::open(in, {name.c_str()});
+    if (!opened) throw opened.error();
+    return std::move(*opened);
+}
+
+template <class K, class C> container set_of(pool& in, const std::string& name) {
+    return {[to = made<C>(in, name)](const members& line) mutable {
+        const auto done = to.insert(element_of<K>(line.bytes("key")));
+        if (!done) throw done.error();
+        if (!*done) throw refused_line("expected a key that is new, found one that is there");
+    }};
+}
+
+template <class K, class V, class C> container map_of(pool& in, const std::string& name) {
+    return {[to = made<C>(in, name)](const members& line) mutable {
+        const auto done =
+            to.insert(element_of<K>(line.bytes("key")), element_of<V>(line.bytes("value")));
+        if (!done) throw done.error();
+        if (!*done) throw refused_line("expected a key that is new, found one that is there");
+    }};
+}
+
+template <class V, class C, class Add>
+container sequence_of(pool& in, const std::string& name, Add add) {
+    return {[to = made<C>(in, name), add, next = std::uint64_t{0}](const members& line) mutable {
+        if (const std::uint64_t at = line.number("at"); at != next)
+            throw refused_line(fmt::format("expected element {}, found {}", next, at));
+        ++next;
+        expect(add(to, element_of<V>(line.bytes("value"))));
+    }};
+}
+
+container keyed(pool& in, const std::string& name, const std::string& kind, const members& line) {
+    const std::string& key = line.text("key");
+    if (line.number("identity") != 1)
+        throw refused_line(fmt::format("expected \"identity\" 1, the library's own hash or order, "
+                                       "found {}",
+                                       line.number("identity")));
+    if (kind == "set")
+        return with_type(key, [&]<class K>(as<K>) { return set_of<K, mod::set<K>>(in, name); });
+    if (kind == "ordered_map" && key != "string")
+        throw refused_line(fmt::format("expected strings as keys of an ordered map, found \"{}\": "
+                                       "only their program knows the order of others",
+                                       key));
+    return with_type(line.text("value"), [&]<class V>(as<V>) {
+        if (kind == "ordered_map")
+            return map_of<std::string, V, mod::ordered_map<std::string, V>>(in, name);
+        return with_type(key,
+                         [&]<class K>(as<K>) { return map_of<K, V, mod::map<K, V>>(in, name); });
+    });
+}
+
+container container_of(pool& in, const members& line) {
+    const std::string &name = line.text("root"), &kind = line.text("kind");
+    if (line.has("family"))
+        throw refused_line(fmt::format("expected a container of its own, found a member of \"{}\": "
+                                       "only its program can make the family",
+                                       line.text("family")));
+    if (kind == "map" || kind == "set" || kind == "ordered_map") return keyed(in, name, kind, line);
+    return with_type(line.text("value"), [&]<class V>(as<V>) {
+        if (kind == "vector")
+            return sequence_of<V, mod::vector<V>>(
+                in, name, [](auto& to, const V& value) { return to.push_back(value); });
+        const auto push = [](auto& to, const V& value) { return to.push(value); };
+        if (kind == "stack") return sequence_of<V, mod::stack<V>>(in, name, push);
+        if (kind == "queue") return sequence_of<V, mod::queue<V>>(in, name, push);
+        throw refused_line(fmt::format("expected map, set, ordered_map, vector, stack or queue as "
+                                       "\"kind\", found \"{}\"",
+                                       kind));
+    });
+}
+
+open_options options_of(const members& line) {
+    if (line.text("pool") != "holdfast" || line.number("version") != 1)
+        throw refused_line(fmt::format("expected version 1 of such lines, found {} of \"{}\"",
+                                       line.number("version"), line.text("pool")));
+    open_options how;
+    how.layout = line.text("layout");
+    how.layout_hash = line.number("layout_hash");
+    how.max_bytes = line.number("max_bytes");
+    how.creation = create::always_new;
+    how.engines = {mod::engine()};
+    return how;
+}
+
+/// The file of a pool that is being made: removed if it does not get its name.
+class new_pool {
+public:
+    explicit new_pool(const std::string& path) : path_(path), own_(path + ".loading") {
+        // One that a killed command has left: nobody has it open.
+        const auto left = verify::read_file::open(own_);
+        if (left && !left->in_use()) std::filesystem::remove(own_);
+    }
+    new_pool(const new_pool&) = delete;
+    ~new_pool() {
+        pool_.reset();
+        std::error_code gone;
+        std::filesystem::remove(own_, gone);
+    }
+    pool& open(const open_options& how) {
+        auto opened = pool::open(own_, how);
+        if (!opened) throw opened.error();
+        return pool_.emplace(std::move(*opened));
+    }
+    /// Upholds (4).
+    void finish() {
+        pool_.reset();
+        if (::renameat2(AT_FDCWD, own_.c_str(), AT_FDCWD, path_.c_str(), RENAME_NOREPLACE) != 0)
+            throw refusal(path_, errno == EEXIST ? errc::exists : errc::io_error,
+                          fmt::format("rename: {}", std::strerror(errno)));
+    }
+
+private:
+    std::string path_, own_;
+    std::optional<pool> pool_;
+};
+
+} // namespace
+
+result<std::uint64_t> load_contents(const std::string& path, std::istream& lines) {
+    std::error_code unknown;
+    if (std::filesystem::exists(std::filesystem::symlink_status(path, unknown)))
+        return refusal(path, errc::exists, "expected no file of this name, found one");
+    std::uint64_t number = 0, elements = 0;
+    try {
+        new_pool into(path);
+        pool* in = nullptr;
+        std::map<std::string, container> containers;
+        for (std::string line; std::getline(lines, line);) {
+            ++number;
+            const members found(line);
+            if (in == nullptr) {
+                in = &into.open(options_of(found));
+            } else if (found.has("root")) {
+                const std::string& name = found.text("root");
+                if (containers.contains(name))
+                    throw refused_line(fmt::format("expected a name that is new, found \"{}\" a "
+                                                   "second time",
+                                                   name));
+                containers.emplace(name, container_of(*in, found));
+            } else if (found.has("object")) {
+                throw refused_line(fmt::format("expected containers, found the object \"{}\": only "
+                                               "a program with its class can make it",
+                                               found.text("object")));
+            } else {
+                const auto it = containers.find(found.text("in"));
+                if (it == containers.end())
+                    throw refused_line(fmt::format("expected a container whose line came before, "
+                                                   "found \"{}\"",
+                                                   found.text("in")));
+                it->second.add(found);
+                ++elements;
+            }
+        }
+        if (in == nullptr) throw refused_line("expected lines of `holdfast dump`, found none");
+        containers.clear();
+        into.finish();
+        return elements;
+    } catch (const refused_line& why) {
+        return refusal(path, errc::bad_argument, fmt::format("line {}: {}", number, why.what()));
+    } catch (const status& failed) {
+        return status{failed.code(), fmt::format("line {}: {}", number, failed.what())};
+    }
+}
+
+} // namespace hf::tools
