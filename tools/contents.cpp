@@ -74,6 +74,9 @@ public:
                 .text());
         containers();
         objects();
+        const auto roots = load<root_words>(root_words_offset);
+        if (roots.root_offset != 0)
+            to_(json_text({{"unlisted", "the root object"}, {"bytes", roots.root_bytes}}).text());
     }
     std::vector<std::string> faults;
 

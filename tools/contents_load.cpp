@@ -267,6 +267,10 @@ result<std::uint64_t> load_contents(const std::string& path, std::istream& lines
                                                    "second time",
                                                    name));
                 containers.emplace(name, container_of(*in, found));
+            } else if (found.has("unlisted")) {
+                throw refused_line(fmt::format("expected containers, found {}, whose types only "
+                                               "its program knows",
+                                               found.text("unlisted")));
             } else if (found.has("object")) {
                 throw refused_line(fmt::format("expected containers, found the object \"{}\": only "
                                                "a program with its class can make it",

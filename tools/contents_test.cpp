@@ -247,6 +247,7 @@ TEST_F(Contents, APoolThatWasLeftOpenIsReadAsItsRecoveryLeavesIt) {
     {
         pool in = opened(path);
         fill(in);
+        ASSERT_NE(in.root<std::uint64_t>(), nullptr);
         auto it = *simpo::object<tally>::create(in, "it");
         it.defer<&tally::add>(7);
         it.sync();
@@ -256,7 +257,8 @@ TEST_F(Contents, APoolThatWasLeftOpenIsReadAsItsRecoveryLeavesIt) {
     const std::string before{std::istreambuf_iterator<char>(in), {}};
     const dumped all = dump(path);
     EXPECT_TRUE(all.faults.empty()) << all.faults[0];
-    EXPECT_EQ(all.lines.size(), 1U + 10 + 702 + 6 * 700 + 701 + 2 * 367 + 1);
+    EXPECT_EQ(all.lines.size(), 1U + 10 + 702 + 6 * 700 + 701 + 2 * 367 + 2);
+    EXPECT_EQ(all.lines.back(), "{\"unlisted\":\"the root object\",\"bytes\":8}");
     std::ifstream again(path, std::ios::binary);
     EXPECT_TRUE((before == std::string{std::istreambuf_iterator<char>(again), {}}));
 }
@@ -335,6 +337,8 @@ TEST_F(Contents, ALineThatIsNotAsExpectedIsNamedAndLeavesNoPool) {
         {first + "{\"root\":\"x\",\"kind\":\"map\",\"key\":\"string\",\"value\":\"string\","
                  "\"identity\":9}",
          "line 2: expected \"identity\" 1"},
+        {first + "{\"unlisted\":\"the root object\",\"bytes\":8}",
+         "line 2: expected containers, found the root object"},
         {first + "{\"object\":\"it\"}", "line 2: expected containers, found the object \"it\""},
         {first + std::string("{\"root\":\"") + std::string(64, 'n') +
              "\",\"kind\":\"queue\",\"value\":\"string\"}",
