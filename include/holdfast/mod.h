@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Durable map, set, vector, stack and queue of byte strings, for C; Python's module uses them. Any
- * C11 compiler will do: they need no plugin and no failure-atomic functions.
+ * Durable map, ordered map, set, vector, stack and queue of byte strings, for C; Python's module uses
+ * them. Any C11 compiler will do: they need no plugin and no failure-atomic functions.
  *
  *   hf_mod_map *prices;
  *   if (hf_mod_map_open(pool, "prices", &prices) != HF_OK) return puts(hf_error_text()), 1;
@@ -54,6 +54,7 @@ static inline hf_bytes hf_text(const char* text) {
 enum hf_mod_durability { HF_MOD_BY_NEXT_SECTION, HF_MOD_ON_RETURN };
 
 typedef struct hf_mod_map hf_mod_map;
+typedef struct hf_mod_ordered_map hf_mod_ordered_map;
 typedef struct hf_mod_set hf_mod_set;
 typedef struct hf_mod_vector hf_mod_vector;
 typedef struct hf_mod_stack hf_mod_stack;
@@ -61,6 +62,7 @@ typedef struct hf_mod_queue hf_mod_queue;
 
 /* A version of a structure. It stays readable as long as it is open, whatever changes meanwhile. */
 typedef struct hf_mod_map_snapshot hf_mod_map_snapshot;
+typedef struct hf_mod_ordered_map_snapshot hf_mod_ordered_map_snapshot;
 typedef struct hf_mod_set_snapshot hf_mod_set_snapshot;
 typedef struct hf_mod_vector_snapshot hf_mod_vector_snapshot;
 typedef struct hf_mod_stack_snapshot hf_mod_stack_snapshot;
@@ -84,12 +86,42 @@ void hf_mod_cursor_close(hf_mod_cursor* cursor) HF_NOEXCEPT;
  *         that this program does not know. */
 hf_status hf_mod_verify(hf_pool* pool) HF_NOEXCEPT;
 
+/* ---- Transactions: changes of several structures of a pool as one failure-atomic section.
+ *
+ *   hf_mod_transaction *both;
+ *   hf_mod_transaction_begin(pool, &both);
+ *   hf_mod_map_open_in(both, "stock", &stock);
+ *   hf_mod_queue_open_in(both, "orders", &orders);
+ *   ...                                                 changes, and reads that see them
+ *   if (hf_mod_transaction_commit(both) != HF_OK) ...   nothing was changed
+ *
+ * What open_in gives is the structure as the transaction found it, with the transaction's changes.
+ * Other handles, and the file, have none of them before the commit. Two handles of one structure
+ * in one transaction see the same. Close such a handle at any time; use it only before the end.
+ * Snapshots and cursors that are made through it stay readable until they are closed. */
+typedef struct hf_mod_transaction hf_mod_transaction;
+
+hf_status hf_mod_transaction_begin(hf_pool* pool, hf_mod_transaction** transaction) HF_NOEXCEPT;
+/* Makes all changes, or none, and closes the transaction.
+ *
+ * Ordering: 2 points; of changes of one structure 1 (2); 0 without any.
+ * Crash:    all of the changes or none.
+ * Errors:   HF_CONFLICT (another change of one of these structures came between), HF_POOL_FULL,
+ *           HF_LIMIT_REACHED (more structures than a commit takes), those of a change. Nothing is
+ *           changed.
+ * Threads:  a transaction is used by one thread at a time. */
+hf_status hf_mod_transaction_commit(hf_mod_transaction* transaction) HF_NOEXCEPT;
+/* Gives all changes up. Null does nothing. */
+void hf_mod_transaction_close(hf_mod_transaction* transaction) HF_NOEXCEPT;
+
 /* ---- Structures. For each:
  *
  * open:     gives the structure of this name in the pool; makes an empty one if the name is new.
  *           One name is one structure, however often it is opened.
  *           Errors: HF_WRONG_LAYOUT when the name belongs to something else, HF_BAD_ARGUMENT
  *                   (names have 1 to 63 bytes), HF_POOL_FULL, HF_LIMIT_REACHED.
+ * open_in:  the same in a transaction. A new structure is made at once, empty, whether the
+ *           transaction is committed or not.
  * close:    closes the handle. Null does nothing.
  * snapshot: gives the current version. Never waits; one may be taken beside a change.
  *           Errors: HF_POOL_FULL when the process has no memory left.
@@ -103,6 +135,8 @@ hf_status hf_mod_verify(hf_pool* pool) HF_NOEXCEPT;
 /* ---- Map: byte strings under byte strings; no order. */
 
 hf_status hf_mod_map_open(hf_pool* pool, const char* name, hf_mod_map** map) HF_NOEXCEPT;
+hf_status hf_mod_map_open_in(hf_mod_transaction* transaction, const char* name,
+                             hf_mod_map** map) HF_NOEXCEPT;
 void hf_mod_map_close(hf_mod_map* map) HF_NOEXCEPT;
 void hf_mod_map_set_durability(hf_mod_map* map, enum hf_mod_durability wanted) HF_NOEXCEPT;
 
@@ -141,9 +175,58 @@ hf_status hf_mod_map_snapshot_get(const hf_mod_map_snapshot* snapshot, hf_bytes 
 hf_status hf_mod_map_snapshot_iterate(const hf_mod_map_snapshot* snapshot,
                                       hf_mod_cursor** cursor) HF_NOEXCEPT;
 
+/* ---- Ordered map: as a map, in the order of the keys' bytes. Cursors go upwards. */
+
+hf_status hf_mod_ordered_map_open(hf_pool* pool, const char* name,
+                                  hf_mod_ordered_map** map) HF_NOEXCEPT;
+hf_status hf_mod_ordered_map_open_in(hf_mod_transaction* transaction, const char* name,
+                                     hf_mod_ordered_map** map) HF_NOEXCEPT;
+void hf_mod_ordered_map_close(hf_mod_ordered_map* map) HF_NOEXCEPT;
+void hf_mod_ordered_map_set_durability(hf_mod_ordered_map* map,
+                                       enum hf_mod_durability wanted) HF_NOEXCEPT;
+
+uint64_t hf_mod_ordered_map_count(const hf_mod_ordered_map* map) HF_NOEXCEPT;
+/* Errors: HF_NOT_FOUND. 'value' may be null. */
+hf_status hf_mod_ordered_map_get(const hf_mod_ordered_map* map, hf_bytes key,
+                                 hf_bytes* value) HF_NOEXCEPT;
+hf_status hf_mod_ordered_map_iterate(const hf_mod_ordered_map* map,
+                                     hf_mod_cursor** cursor) HF_NOEXCEPT;
+/* A cursor through the keys from '*from' to before '*upto', downwards if 'backwards' is not 0. Null
+ * is no bound.
+ *
+ * Cost: O(log n), and O(1) a step on average. */
+hf_status hf_mod_ordered_map_range(const hf_mod_ordered_map* map, const hf_bytes* from,
+                                   const hf_bytes* upto, int backwards,
+                                   hf_mod_cursor** cursor) HF_NOEXCEPT;
+
+/* As the map's. */
+hf_status hf_mod_ordered_map_put(hf_mod_ordered_map* map, hf_bytes key, hf_bytes value,
+                                 int* inserted) HF_NOEXCEPT;
+hf_status hf_mod_ordered_map_insert(hf_mod_ordered_map* map, hf_bytes key, hf_bytes value,
+                                    int* inserted) HF_NOEXCEPT;
+hf_status hf_mod_ordered_map_take(hf_mod_ordered_map* map, hf_bytes key,
+                                  hf_bytes* value) HF_NOEXCEPT;
+hf_status hf_mod_ordered_map_clear(hf_mod_ordered_map* map) HF_NOEXCEPT;
+hf_status hf_mod_ordered_map_update(hf_mod_ordered_map* map, const struct hf_mod_map_step* steps,
+                                    size_t step_count) HF_NOEXCEPT;
+
+hf_status hf_mod_ordered_map_snapshot_take(const hf_mod_ordered_map* map,
+                                           hf_mod_ordered_map_snapshot** snapshot) HF_NOEXCEPT;
+void hf_mod_ordered_map_snapshot_close(hf_mod_ordered_map_snapshot* snapshot) HF_NOEXCEPT;
+uint64_t hf_mod_ordered_map_snapshot_count(const hf_mod_ordered_map_snapshot* snapshot) HF_NOEXCEPT;
+hf_status hf_mod_ordered_map_snapshot_get(const hf_mod_ordered_map_snapshot* snapshot, hf_bytes key,
+                                          hf_bytes* value) HF_NOEXCEPT;
+hf_status hf_mod_ordered_map_snapshot_iterate(const hf_mod_ordered_map_snapshot* snapshot,
+                                              hf_mod_cursor** cursor) HF_NOEXCEPT;
+hf_status hf_mod_ordered_map_snapshot_range(const hf_mod_ordered_map_snapshot* snapshot,
+                                            const hf_bytes* from, const hf_bytes* upto,
+                                            int backwards, hf_mod_cursor** cursor) HF_NOEXCEPT;
+
 /* ---- Set: different byte strings; no order. */
 
 hf_status hf_mod_set_open(hf_pool* pool, const char* name, hf_mod_set** set) HF_NOEXCEPT;
+hf_status hf_mod_set_open_in(hf_mod_transaction* transaction, const char* name,
+                             hf_mod_set** set) HF_NOEXCEPT;
 void hf_mod_set_close(hf_mod_set* set) HF_NOEXCEPT;
 void hf_mod_set_set_durability(hf_mod_set* set, enum hf_mod_durability wanted) HF_NOEXCEPT;
 
@@ -178,6 +261,8 @@ hf_status hf_mod_set_snapshot_iterate(const hf_mod_set_snapshot* snapshot,
 /* ---- Vector: byte strings by index, from 0. */
 
 hf_status hf_mod_vector_open(hf_pool* pool, const char* name, hf_mod_vector** vector) HF_NOEXCEPT;
+hf_status hf_mod_vector_open_in(hf_mod_transaction* transaction, const char* name,
+                                hf_mod_vector** vector) HF_NOEXCEPT;
 void hf_mod_vector_close(hf_mod_vector* vector) HF_NOEXCEPT;
 void hf_mod_vector_set_durability(hf_mod_vector* vector, enum hf_mod_durability wanted) HF_NOEXCEPT;
 
@@ -223,6 +308,8 @@ hf_status hf_mod_vector_snapshot_iterate(const hf_mod_vector_snapshot* snapshot,
 /* ---- Stack: last in, first out. Cursors go from the top down. */
 
 hf_status hf_mod_stack_open(hf_pool* pool, const char* name, hf_mod_stack** stack) HF_NOEXCEPT;
+hf_status hf_mod_stack_open_in(hf_mod_transaction* transaction, const char* name,
+                               hf_mod_stack** stack) HF_NOEXCEPT;
 void hf_mod_stack_close(hf_mod_stack* stack) HF_NOEXCEPT;
 void hf_mod_stack_set_durability(hf_mod_stack* stack, enum hf_mod_durability wanted) HF_NOEXCEPT;
 
@@ -255,6 +342,8 @@ hf_status hf_mod_stack_snapshot_iterate(const hf_mod_stack_snapshot* snapshot,
 /* ---- Queue: first in, first out. Cursors go from the front to the back. */
 
 hf_status hf_mod_queue_open(hf_pool* pool, const char* name, hf_mod_queue** queue) HF_NOEXCEPT;
+hf_status hf_mod_queue_open_in(hf_mod_transaction* transaction, const char* name,
+                               hf_mod_queue** queue) HF_NOEXCEPT;
 void hf_mod_queue_close(hf_mod_queue* queue) HF_NOEXCEPT;
 void hf_mod_queue_set_durability(hf_mod_queue* queue, enum hf_mod_durability wanted) HF_NOEXCEPT;
 

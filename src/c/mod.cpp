@@ -9,6 +9,7 @@
 
 #include <holdfast/mod.h>
 #include <holdfast/mod/map.hpp>
+#include <holdfast/mod/ordered_map.hpp>
 #include <holdfast/mod/queue.hpp>
 #include <holdfast/mod/set.hpp>
 #include <holdfast/mod/stack.hpp>
@@ -16,26 +17,48 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
+#include <memory>
 #include <new>
 #include <ranges>
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
+#include <vector>
 
 using hf::errc;
 using hf::c::fail;
 using hf::c::told;
 
+namespace {
+
+/// What a transaction makes of one structure.
+struct draft {
+    hf::mod::root* of;
+    hf::mod::version next;
+    std::uint64_t word_before;
+};
+
+} // namespace
+
+struct hf_mod_transaction {
+    hf::pool& in;
+    std::vector<std::unique_ptr<draft>> drafts; // handles point to them
+};
+
 #define HF_STRUCTS(kind, ...)                                                                      \
     struct hf_mod_##kind {                                                                         \
         using type = __VA_ARGS__;                                                                  \
         type of;                                                                                   \
+        draft* in = nullptr; /* that reads and changes are of; null: the structure's own */        \
     };                                                                                             \
     struct hf_mod_##kind##_snapshot {                                                              \
         hf_mod_##kind::type::version of;                                                           \
     };
 HF_STRUCTS(map, hf::mod::map<std::string, std::string>)
+HF_STRUCTS(ordered_map, hf::mod::ordered_map<std::string, std::string>)
 HF_STRUCTS(set, hf::mod::set<std::string>)
 HF_STRUCTS(vector, hf::mod::vector<std::string>)
 HF_STRUCTS(stack, hf::mod::stack<std::string>)
@@ -87,6 +110,61 @@ template <class Handle> hf_status open(hf_pool* pool, const char* name, Handle**
     });
 }
 
+template <class Handle>
+hf_status open_in(hf_mod_transaction* transaction, const char* name, Handle** opened) noexcept {
+    *opened = nullptr;
+    return guarded([&] {
+        auto found = Handle::type::open(transaction->in, {name});
+        if (!found) return told(found.error());
+        hf::mod::root* const root = found->its_root();
+        auto& all = transaction->drafts;
+        auto mine = std::ranges::find(all, root, [](auto& each) { return each->of; });
+        if (mine == all.end()) {
+            const hf::mod::version before = root->read();
+            all.push_back(std::make_unique<draft>(root, before.derived(), before.word()));
+            mine = all.end() - 1;
+        }
+        *opened = new Handle{*found, mine->get()};
+        return HF_OK;
+    });
+}
+
+/// Looks at the structure, or at a transaction's draft of it.
+template <class Handle, class Look> auto look(const Handle* of, Look&& at) {
+    if (of->in == nullptr) return at(of->of);
+    hf::mod::version& next = of->in->next;
+    const typename Handle::type::batch draft(next.work(), next.word());
+    return at(draft);
+}
+
+/// Commits what 'with(batch)' does, or adds it to a transaction's draft; nothing if it returns
+/// false.
+template <class Handle, class Change> hf_status change(Handle* of, Change&& with) {
+    if (of->in == nullptr) return told(of->of.update(with));
+    hf::mod::version& next = of->in->next;
+    typename Handle::type::batch draft(next.work(), next.word());
+    bool wanted = true;
+    if constexpr (std::is_void_v<decltype(with(draft))>) with(draft);
+    else wanted = with(draft);
+    if (!wanted) return HF_OK;
+    next.set_word(draft.word());
+    return draft.failed()
+               ? fail(
+                     errc::pool_full,
+                     "pool_full: the transaction has no room, or met damage: it cannot be committed")
+               : HF_OK;
+}
+
+/// Current version, or a transaction's draft as it is now.
+template <class Handle> typename Handle::type::version version_of(const Handle* of) {
+    if (of->in == nullptr) return of->of.snapshot();
+    hf::mod::version& next = of->in->next;
+    next.done(); // what comes now leaves its nodes as they are
+    const hf::mod::version found = next;
+    next = found.derived();
+    return typename Handle::type::version(found);
+}
+
 template <class Handle> void set_durability(Handle* of, hf_mod_durability wanted) noexcept {
     of->of.set_durability(static_cast<hf::mod::durability>(wanted));
 }
@@ -95,15 +173,16 @@ template <class Handle, class Snapshot>
 hf_status snapshot(const Handle* of, Snapshot** taken) noexcept {
     *taken = nullptr;
     return guarded([&] {
-        *taken = new Snapshot{of->of.snapshot()};
+        *taken = new Snapshot{version_of(of)};
         return HF_OK;
     });
 }
 
-template <class Version> class cursor_of final : public hf_mod_cursor {
+template <class Version, class Iterator> class cursor_of final : public hf_mod_cursor {
 public:
-    explicit cursor_of(Version through)
-        : through_(std::move(through)), at_(through_.begin()), end_(through_.end()) {}
+    template <class Range>
+    cursor_of(Version through, Range&& range)
+        : through_(std::move(through)), at_(range(through_).first), end_(range(through_).second) {}
     bool next(hf_bytes* element, hf_bytes* value) noexcept override {
         if (at_ == end_) return false;
         const auto& found = *at_;
@@ -119,26 +198,59 @@ public:
 
 private:
     Version through_; // before the iterators, which read it
-    decltype(std::declval<const Version&>().begin()) at_, end_;
+    Iterator at_, end_;
 };
 
-template <class Version> hf_status iterate(Version through, hf_mod_cursor** cursor) noexcept {
+/// A cursor through what 'range' gives of a version: the first iterator and the end.
+template <class Version, class Range>
+hf_mod_cursor* cursor_through(Version through, Range&& range) {
+    using iterator = typename decltype(range(std::as_const(through)))::first_type;
+    return new cursor_of<Version, iterator>(std::move(through), range);
+}
+
+template <class Version> hf_mod_cursor* cursor_through_all(Version through) {
+    return cursor_through(std::move(through),
+                          [](const Version& all) { return std::pair(all.begin(), all.end()); });
+}
+
+template <class Version>
+hf_mod_cursor* cursor_between(Version through, const hf_bytes* from, const hf_bytes* upto,
+                              bool backwards) {
+    const auto bounds = [=](const Version& all) {
+        auto begin = from == nullptr ? all.begin() : all.lower_bound(view(*from));
+        auto end = upto == nullptr ? all.end() : all.lower_bound(view(*upto));
+        const bool empty = from != nullptr && upto != nullptr && view(*upto) < view(*from);
+        return std::pair(begin, empty ? begin : end);
+    };
+    if (!backwards) return cursor_through(std::move(through), bounds);
+    return cursor_through(std::move(through), [=](const Version& all) {
+        const auto [begin, end] = bounds(all);
+        return std::pair(std::make_reverse_iterator(end), std::make_reverse_iterator(begin));
+    });
+}
+
+/// Gives what 'made' returns.
+template <class Make> hf_status give_cursor(hf_mod_cursor** cursor, Make&& made) noexcept {
     *cursor = nullptr;
     return guarded([&] {
-        *cursor = new cursor_of<Version>(std::move(through));
+        *cursor = made();
         return HF_OK;
     });
 }
 
 template <class Handle> hf_status clear(Handle* of) noexcept {
-    return guarded([&] { return told(of->of.clear()); });
+    return guarded([&] { return change(of, [](auto& batch) { batch.clear(); }); });
 }
 
-/// Returns a result<bool> through a pointer, which may be null.
-hf_status told_whether(const hf::result<bool>& ended, int* whether) noexcept {
-    if (!ended) return told(ended.error());
-    if (whether != nullptr) *whether = *ended;
-    return HF_OK;
+/// Commits what 'with(batch)' does, and gives what it returns.
+template <class Handle, class Change>
+hf_status change_and_tell(Handle* of, int* whether, Change&& with) noexcept {
+    return guarded([&] {
+        bool found = false;
+        const hf_status ended = change(of, [&](auto& batch) { found = with(batch); });
+        if (ended == HF_OK && whether != nullptr) *whether = found;
+        return ended;
+    });
 }
 
 template <class Source> hf_status get(const Source& from, hf_bytes key, hf_bytes* value) noexcept {
@@ -176,37 +288,66 @@ void splice(vector_batch& to, std::uint64_t index, std::uint64_t removed_count,
         to.insert(index + i, view(elements[i]));
 }
 
-/// Commits what 'change(batch)' does, unless that reports that there is no such element.
-template <class Handle, class Change> hf_status change_if_there(Handle& of, Change&& change) {
+/// Commits what 'with(batch)' does, unless that reports that there is no such element.
+template <class Handle, class Change> hf_status change_if_there(Handle* of, Change&& with) {
     bool there = false;
-    const hf::status ended = of.update([&](auto& to) { there = change(to); });
-    return ended.ok() && !there ? not_found() : told(ended);
+    const hf_status ended = change(of, [&](auto& to) { return there = with(to); });
+    return ended == HF_OK && !there ? not_found() : ended;
 }
 
-template <class Handle>
-hf_status push_all(Handle& to, const hf_bytes* elements, std::size_t element_count) noexcept {
-    if (element_count == 0) return HF_OK;
+template <class Handle> hf_status take(Handle* from, hf_bytes key, hf_bytes* value) noexcept {
     return guarded([&] {
-        return told(to.update([&](auto& batch) {
-            for (const hf_bytes& each : std::span(elements, element_count)) batch.push(view(each));
-        }));
+        return change_if_there(from, [&](auto& batch) {
+            const auto found = batch.get(view(key));
+            if (!found) return false;
+            give(*found, value); // before it goes
+            return batch.erase(view(key));
+        });
     });
 }
 
-template <class Handle> hf_status pop(Handle& from, hf_bytes* element) noexcept {
-    if (from.empty()) return not_found();
+template <class Handle>
+hf_status update(Handle* to, const hf_mod_map_step* steps, std::size_t step_count) noexcept {
     return guarded([&] {
-        auto found = from.pop();
-        if (!found) return told(found.error());
-        give(*found, element);
-        return HF_OK;
+        return change(to, [&](auto& batch) {
+            for (const hf_mod_map_step& each : std::span(steps, step_count)) {
+                if (each.erase != 0) batch.erase(view(each.key));
+                else batch.insert_or_assign(view(each.key), view(each.value));
+            }
+        });
+    });
+}
+
+template <class Handle>
+hf_status push_all(Handle* to, const hf_bytes* elements, std::size_t element_count) noexcept {
+    if (element_count == 0) return HF_OK;
+    return guarded([&] {
+        return change(to, [&](auto& batch) {
+            for (const hf_bytes& each : std::span(elements, element_count)) batch.push(view(each));
+        });
+    });
+}
+
+/// The element that pop() takes next.
+template <class Source> auto next_of(const Source& of) noexcept {
+    if constexpr (requires { of.top(); }) return of.top();
+    else return of.front();
+}
+
+template <class Handle> hf_status pop(Handle* from, hf_bytes* element) noexcept {
+    return guarded([&] {
+        return change_if_there(from, [&](auto& batch) {
+            if (batch.empty()) return false;
+            give(next_of(batch), element); // before it goes
+            batch.pop();
+            return true;
+        });
     });
 }
 
 template <class Source> hf_status peek(const Source& of, hf_bytes* element) noexcept {
     if (of.empty()) return not_found();
-    if constexpr (requires { of.top(); }) *element = bytes(of.top());
-    else *element = bytes(of.front());
+    *element = bytes(next_of(of));
     return HF_OK;
 }
 
@@ -223,17 +364,47 @@ hf_status hf_mod_verify(hf_pool* pool) noexcept {
     return guarded([&] { return told(hf::mod::store::in(pool->opened).verify()); });
 }
 
+hf_status hf_mod_transaction_begin(hf_pool* pool, hf_mod_transaction** transaction) noexcept {
+    *transaction = nullptr;
+    return guarded([&] {
+        *transaction = new hf_mod_transaction{pool->opened, {}};
+        return HF_OK;
+    });
+}
+
+hf_status hf_mod_transaction_commit(hf_mod_transaction* transaction) noexcept {
+    const std::unique_ptr<hf_mod_transaction> ended(transaction);
+    return guarded([&] {
+        std::vector<hf::mod::new_version> changed;
+        for (const auto& each : ended->drafts) {
+            if (each->next.word() == each->word_before && !each->next.work().failed()) continue;
+            each->next.done();
+            changed.push_back({each->of, &each->next});
+        }
+        if (changed.empty()) return HF_OK;
+        return told(hf::mod::store::in(ended->in).commit(changed));
+    });
+}
+
+void hf_mod_transaction_close(hf_mod_transaction* transaction) noexcept { delete transaction; }
+
 #define HF_COMMON(kind)                                                                            \
     hf_status hf_mod_##kind##_open(hf_pool* pool, const char* name, hf_mod_##kind** to) noexcept { \
         return open(pool, name, to);                                                               \
+    }                                                                                              \
+    hf_status hf_mod_##kind##_open_in(hf_mod_transaction* transaction, const char* name,           \
+                                      hf_mod_##kind** to) noexcept {                               \
+        return open_in(transaction, name, to);                                                     \
     }                                                                                              \
     void hf_mod_##kind##_close(hf_mod_##kind* of) noexcept { delete of; }                          \
     void hf_mod_##kind##_set_durability(hf_mod_##kind* of, hf_mod_durability wanted) noexcept {    \
         set_durability(of, wanted);                                                                \
     }                                                                                              \
-    uint64_t hf_mod_##kind##_count(const hf_mod_##kind* of) noexcept { return of->of.size(); }     \
+    uint64_t hf_mod_##kind##_count(const hf_mod_##kind* of) noexcept {                             \
+        return look(of, [](const auto& at) -> uint64_t { return at.size(); });                     \
+    }                                                                                              \
     hf_status hf_mod_##kind##_iterate(const hf_mod_##kind* of, hf_mod_cursor** cursor) noexcept {  \
-        return iterate(of->of.snapshot(), cursor);                                                 \
+        return give_cursor(cursor, [&] { return cursor_through_all(version_of(of)); });            \
     }                                                                                              \
     hf_status hf_mod_##kind##_clear(hf_mod_##kind* of) noexcept { return clear(of); }              \
     hf_status hf_mod_##kind##_snapshot_take(const hf_mod_##kind* of,                               \
@@ -246,62 +417,67 @@ hf_status hf_mod_verify(hf_pool* pool) noexcept {
     }                                                                                              \
     hf_status hf_mod_##kind##_snapshot_iterate(const hf_mod_##kind##_snapshot* of,                 \
                                                hf_mod_cursor** cursor) noexcept {                  \
-        return iterate(of->of, cursor);                                                            \
+        return give_cursor(cursor, [&] { return cursor_through_all(of->of); });                    \
     }
 HF_COMMON(map)
+HF_COMMON(ordered_map)
 HF_COMMON(set)
 HF_COMMON(vector)
 HF_COMMON(stack)
 HF_COMMON(queue)
 #undef HF_COMMON
 
-// ---- Map
+// ---- Map and ordered map
 
-hf_status hf_mod_map_get(const hf_mod_map* map, hf_bytes key, hf_bytes* value) noexcept {
-    return get(map->of, key, value);
+#define HF_MAPS(kind)                                                                              \
+    hf_status hf_mod_##kind##_get(const hf_mod_##kind* map, hf_bytes key,                          \
+                                  hf_bytes* value) noexcept {                                      \
+        return look(map, [&](const auto& from) { return get(from, key, value); });                 \
+    }                                                                                              \
+    hf_status hf_mod_##kind##_snapshot_get(const hf_mod_##kind##_snapshot* snapshot, hf_bytes key, \
+                                           hf_bytes* value) noexcept {                             \
+        return get(snapshot->of, key, value);                                                      \
+    }                                                                                              \
+    hf_status hf_mod_##kind##_put(hf_mod_##kind* map, hf_bytes key, hf_bytes value,                \
+                                  int* inserted) noexcept {                                        \
+        return change_and_tell(map, inserted, [&](auto& batch) {                                   \
+            return batch.insert_or_assign(view(key), view(value));                                 \
+        });                                                                                        \
+    }                                                                                              \
+    hf_status hf_mod_##kind##_insert(hf_mod_##kind* map, hf_bytes key, hf_bytes value,             \
+                                     int* inserted) noexcept {                                     \
+        return change_and_tell(map, inserted,                                                      \
+                               [&](auto& batch) { return batch.insert(view(key), view(value)); }); \
+    }                                                                                              \
+    hf_status hf_mod_##kind##_take(hf_mod_##kind* map, hf_bytes key, hf_bytes* value) noexcept {   \
+        return take(map, key, value);                                                              \
+    }                                                                                              \
+    hf_status hf_mod_##kind##_update(hf_mod_##kind* map, const hf_mod_map_step* steps,             \
+                                     size_t step_count) noexcept {                                 \
+        return update(map, steps, step_count);                                                     \
+    }
+HF_MAPS(map)
+HF_MAPS(ordered_map)
+#undef HF_MAPS
+
+hf_status hf_mod_ordered_map_range(const hf_mod_ordered_map* map, const hf_bytes* from,
+                                   const hf_bytes* upto, int backwards,
+                                   hf_mod_cursor** cursor) noexcept {
+    return give_cursor(cursor,
+                       [&] { return cursor_between(version_of(map), from, upto, backwards != 0); });
 }
 
-hf_status hf_mod_map_snapshot_get(const hf_mod_map_snapshot* snapshot, hf_bytes key,
-                                  hf_bytes* value) noexcept {
-    return get(snapshot->of, key, value);
-}
-
-hf_status hf_mod_map_put(hf_mod_map* map, hf_bytes key, hf_bytes value, int* inserted) noexcept {
-    return guarded(
-        [&] { return told_whether(map->of.insert_or_assign(view(key), view(value)), inserted); });
-}
-
-hf_status hf_mod_map_insert(hf_mod_map* map, hf_bytes key, hf_bytes value, int* inserted) noexcept {
-    return guarded([&] { return told_whether(map->of.insert(view(key), view(value)), inserted); });
-}
-
-hf_status hf_mod_map_take(hf_mod_map* map, hf_bytes key, hf_bytes* value) noexcept {
-    return guarded([&] {
-        return change_if_there(map->of, [&](auto& batch) {
-            const auto found = batch.get(view(key));
-            if (!found) return false;
-            give(*found, value); // before it goes
-            return batch.erase(view(key));
-        });
-    });
-}
-
-hf_status hf_mod_map_update(hf_mod_map* map, const hf_mod_map_step* steps,
-                            size_t step_count) noexcept {
-    return guarded([&] {
-        return told(map->of.update([&](auto& batch) {
-            for (const hf_mod_map_step& each : std::span(steps, step_count)) {
-                if (each.erase != 0) batch.erase(view(each.key));
-                else batch.insert_or_assign(view(each.key), view(each.value));
-            }
-        }));
-    });
+hf_status hf_mod_ordered_map_snapshot_range(const hf_mod_ordered_map_snapshot* snapshot,
+                                            const hf_bytes* from, const hf_bytes* upto,
+                                            int backwards, hf_mod_cursor** cursor) noexcept {
+    return give_cursor(cursor,
+                       [&] { return cursor_between(snapshot->of, from, upto, backwards != 0); });
 }
 
 // ---- Set
 
 hf_status hf_mod_set_find(const hf_mod_set* set, hf_bytes element) noexcept {
-    return find(set->of, element);
+    return look(set, [&](const auto& in) { return find(in, element); });
 }
 
 hf_status hf_mod_set_snapshot_find(const hf_mod_set_snapshot* snapshot, hf_bytes element) noexcept {
@@ -309,26 +485,24 @@ hf_status hf_mod_set_snapshot_find(const hf_mod_set_snapshot* snapshot, hf_bytes
 }
 
 hf_status hf_mod_set_insert(hf_mod_set* set, hf_bytes element, int* inserted) noexcept {
-    return guarded([&] { return told_whether(set->of.insert(view(element)), inserted); });
+    return change_and_tell(set, inserted, [&](auto& batch) { return batch.insert(view(element)); });
 }
 
 hf_status hf_mod_set_erase(hf_mod_set* set, hf_bytes element) noexcept {
     return guarded([&] {
-        int there = 0;
-        const hf_status ended = told_whether(set->of.erase(view(element)), &there);
-        return ended == HF_OK && there == 0 ? not_found() : ended;
+        return change_if_there(set, [&](auto& batch) { return batch.erase(view(element)); });
     });
 }
 
 hf_status hf_mod_set_update(hf_mod_set* set, const hf_mod_set_step* steps,
                             size_t step_count) noexcept {
     return guarded([&] {
-        return told(set->of.update([&](auto& batch) {
+        return change(set, [&](auto& batch) {
             for (const hf_mod_set_step& each : std::span(steps, step_count)) {
                 if (each.erase != 0) batch.erase(view(each.element));
                 else batch.insert(view(each.element));
             }
-        }));
+        });
     });
 }
 
@@ -336,7 +510,7 @@ hf_status hf_mod_set_update(hf_mod_set* set, const hf_mod_set_step* steps,
 
 hf_status hf_mod_vector_get(const hf_mod_vector* vector, uint64_t index,
                             hf_bytes* element) noexcept {
-    return at(vector->of, index, element);
+    return look(vector, [&](const auto& from) { return at(from, index, element); });
 }
 
 hf_status hf_mod_vector_snapshot_get(const hf_mod_vector_snapshot* snapshot, uint64_t index,
@@ -350,12 +524,14 @@ hf_status hf_mod_vector_set(hf_mod_vector* vector, uint64_t index, hf_bytes elem
 }
 
 hf_status hf_mod_vector_push(hf_mod_vector* vector, hf_bytes element) noexcept {
-    return guarded([&] { return told(vector->of.push_back(view(element))); });
+    return guarded([&] {
+        return change(vector, [&](vector_batch& batch) { batch.push_back(view(element)); });
+    });
 }
 
 hf_status hf_mod_vector_pop(hf_mod_vector* vector, hf_bytes* element) noexcept {
     return guarded([&] {
-        return change_if_there(vector->of, [&](vector_batch& batch) {
+        return change_if_there(vector, [&](vector_batch& batch) {
             if (batch.empty()) return false;
             give(batch.back(), element); // before it goes
             batch.pop_back();
@@ -367,7 +543,7 @@ hf_status hf_mod_vector_pop(hf_mod_vector* vector, hf_bytes* element) noexcept {
 hf_status hf_mod_vector_splice(hf_mod_vector* vector, uint64_t index, uint64_t removed_count,
                                const hf_bytes* elements, size_t element_count) noexcept {
     return guarded([&] {
-        return change_if_there(vector->of, [&](vector_batch& batch) {
+        return change_if_there(vector, [&](vector_batch& batch) {
             if (index > batch.size() || removed_count > batch.size() - index) return false;
             splice(batch, index, removed_count, std::span(elements, element_count));
             return true;
@@ -378,7 +554,7 @@ hf_status hf_mod_vector_splice(hf_mod_vector* vector, uint64_t index, uint64_t r
 hf_status hf_mod_vector_update(hf_mod_vector* vector, const hf_mod_vector_step* steps,
                                size_t step_count) noexcept {
     return guarded([&] {
-        return change_if_there(vector->of, [&](vector_batch& batch) {
+        return change_if_there(vector, [&](vector_batch& batch) {
             const std::span all(steps, step_count);
             if (!std::ranges::all_of(all, [&](auto& each) { return each.index < batch.size(); }))
                 return false;
@@ -392,21 +568,21 @@ hf_status hf_mod_vector_update(hf_mod_vector* vector, const hf_mod_vector_step* 
 
 #define HF_ENDS(kind)                                                                              \
     hf_status hf_mod_##kind##_peek(const hf_mod_##kind* of, hf_bytes* element) noexcept {          \
-        return peek(of->of, element);                                                              \
+        return look(of, [&](const auto& at) { return peek(at, element); });                        \
     }                                                                                              \
     hf_status hf_mod_##kind##_snapshot_peek(const hf_mod_##kind##_snapshot* of,                    \
                                             hf_bytes* element) noexcept {                          \
         return peek(of->of, element);                                                              \
     }                                                                                              \
     hf_status hf_mod_##kind##_push(hf_mod_##kind* to, hf_bytes element) noexcept {                 \
-        return guarded([&] { return told(to->of.push(view(element))); });                          \
+        return push_all(to, &element, 1);                                                          \
     }                                                                                              \
     hf_status hf_mod_##kind##_push_all(hf_mod_##kind* to, const hf_bytes* elements,                \
                                        size_t element_count) noexcept {                            \
-        return push_all(to->of, elements, element_count);                                          \
+        return push_all(to, elements, element_count);                                              \
     }                                                                                              \
     hf_status hf_mod_##kind##_pop(hf_mod_##kind* from, hf_bytes* element) noexcept {               \
-        return pop(from->of, element);                                                             \
+        return pop(from, element);                                                                 \
     }
 HF_ENDS(stack)
 HF_ENDS(queue)

@@ -271,6 +271,110 @@ static void each_has_only_what_was_kept(hf_pool* pool) {
     hf_mod_queue_close(queue);
 }
 
+static void an_ordered_map_goes_in_order(hf_pool* pool) {
+    hf_mod_ordered_map* map;
+    hf_mod_ordered_map_snapshot* then;
+    hf_mod_cursor* cursor;
+    hf_bytes value;
+    int inserted = -1;
+    OK(hf_mod_ordered_map_open(pool, "days", &map));
+    const struct hf_mod_map_step steps[] = {
+        {hf_text("c"), hf_text("3"), 0}, {hf_text("a"), hf_text("1"), 0},
+        {hf_text("b"), hf_text("2"), 0}, {hf_text("bb"), hf_text("4"), 0},
+        {hf_text("d"), hf_text("5"), 0}, {hf_text("d"), {NULL, 0}, 1}};
+    OK(hf_mod_ordered_map_update(map, steps, 6));
+    OK(hf_mod_ordered_map_snapshot_take(map, &then));
+    OK(hf_mod_ordered_map_put(map, hf_text("a"), hf_text("9"), &inserted));
+    CHECK(inserted == 0);
+    OK(hf_mod_ordered_map_insert(map, hf_text("e"), hf_text("6"), &inserted));
+    CHECK(inserted == 1 && hf_mod_ordered_map_count(map) == 5);
+    OK(hf_mod_ordered_map_get(map, hf_text("a"), &value));
+    CHECK(is(value, "9") && hf_mod_ordered_map_get(map, hf_text("d"), NULL) == HF_NOT_FOUND);
+    OK(hf_mod_ordered_map_take(map, hf_text("e"), &value));
+    CHECK(is(value, "6") && hf_mod_ordered_map_take(map, hf_text("e"), NULL) == HF_NOT_FOUND);
+
+    const hf_bytes from = hf_text("b"), upto = hf_text("c"), last = hf_text("zz");
+    OK(hf_mod_ordered_map_iterate(map, &cursor));
+    CHECK(strcmp(shown(cursor), "a=9 b=2 bb=4 c=3 ") == 0);
+    OK(hf_mod_ordered_map_range(map, &from, &upto, 0, &cursor));
+    CHECK(strcmp(shown(cursor), "b=2 bb=4 ") == 0);
+    OK(hf_mod_ordered_map_range(map, &from, NULL, 1, &cursor));
+    CHECK(strcmp(shown(cursor), "c=3 bb=4 b=2 ") == 0);
+    OK(hf_mod_ordered_map_range(map, NULL, &upto, 1, &cursor));
+    CHECK(strcmp(shown(cursor), "bb=4 b=2 a=9 ") == 0);
+    OK(hf_mod_ordered_map_range(map, &upto, &from, 0, &cursor));
+    CHECK(strcmp(shown(cursor), "") == 0);
+    OK(hf_mod_ordered_map_range(map, &last, NULL, 1, &cursor));
+    CHECK(strcmp(shown(cursor), "") == 0);
+    OK(hf_mod_ordered_map_snapshot_range(then, NULL, &from, 0, &cursor));
+    CHECK(strcmp(shown(cursor), "a=1 ") == 0);
+    OK(hf_mod_ordered_map_snapshot_iterate(then, &cursor));
+    CHECK(strcmp(shown(cursor), "a=1 b=2 bb=4 c=3 ") == 0);
+    OK(hf_mod_ordered_map_snapshot_get(then, hf_text("a"), &value));
+    CHECK(is(value, "1") && hf_mod_ordered_map_snapshot_count(then) == 4);
+    hf_mod_ordered_map_snapshot_close(then);
+    hf_mod_ordered_map_close(map);
+}
+
+/* What a transaction works on, and the same outside of it. */
+struct both {
+    hf_mod_map *stock, *stock_outside;
+    hf_mod_queue *orders, *orders_outside;
+};
+
+static hf_mod_transaction* begun(hf_pool* pool, struct both* of) {
+    hf_mod_transaction* transaction;
+    OK(hf_mod_transaction_begin(pool, &transaction));
+    OK(hf_mod_map_open_in(transaction, "stock", &of->stock));
+    OK(hf_mod_queue_open_in(transaction, "orders", &of->orders));
+    OK(hf_mod_map_open(pool, "stock", &of->stock_outside));
+    OK(hf_mod_queue_open(pool, "orders", &of->orders_outside));
+    OK(hf_mod_map_put(of->stock, hf_text("tea"), hf_text("2"), NULL));
+    OK(hf_mod_queue_push(of->orders, hf_text("Ada")));
+    return transaction;
+}
+
+static void ended(struct both* of) {
+    hf_mod_map_close(of->stock);
+    hf_mod_queue_close(of->orders);
+    hf_mod_map_close(of->stock_outside);
+    hf_mod_queue_close(of->orders_outside);
+}
+
+static void a_transaction_is_whole_or_nothing(hf_pool* pool) {
+    struct both of;
+    hf_mod_map* again;
+    hf_mod_map_snapshot* then;
+    hf_mod_cursor* cursor;
+    hf_mod_transaction* transaction = begun(pool, &of);
+    CHECK(hf_mod_map_count(of.stock) == 1 && hf_mod_map_count(of.stock_outside) == 0);
+    OK(hf_mod_map_open_in(transaction, "stock", &again)); /* sees the same */
+    OK(hf_mod_map_get(again, hf_text("tea"), NULL));
+    OK(hf_mod_map_snapshot_take(of.stock, &then));
+    OK(hf_mod_map_take(again, hf_text("tea"), NULL));
+    CHECK(hf_mod_map_count(of.stock) == 0 && hf_mod_map_snapshot_count(then) == 1);
+    hf_mod_transaction_close(transaction);
+    hf_mod_map_close(again);
+    OK(hf_mod_map_snapshot_iterate(then, &cursor)); /* as it was, for ever */
+    CHECK(strcmp(shown(cursor), "tea=2 ") == 0);
+    hf_mod_map_snapshot_close(then);
+    CHECK(hf_mod_map_count(of.stock_outside) == 0 && hf_mod_queue_count(of.orders_outside) == 0);
+    ended(&of);
+
+    transaction = begun(pool, &of);
+    OK(hf_mod_transaction_commit(transaction));
+    CHECK(hf_mod_map_count(of.stock_outside) == 1 && hf_mod_queue_count(of.orders_outside) == 1);
+    ended(&of);
+
+    transaction = begun(pool, &of);
+    OK(hf_mod_map_clear(of.stock_outside)); /* comes between */
+    CHECK(hf_mod_transaction_commit(transaction) == HF_CONFLICT);
+    CHECK(hf_mod_map_count(of.stock_outside) == 0 && hf_mod_queue_count(of.orders_outside) == 1);
+    OK(hf_mod_queue_clear(of.orders_outside));
+    ended(&of);
+    OK(hf_mod_verify(pool));
+}
+
 /* A child counts up in a map and a vector, reports each number, and is killed. */
 static void a_killed_process_loses_nothing_it_committed(void) {
     int told[2];
@@ -331,6 +435,8 @@ int main(void) {
     a_vector_is_spliced_anywhere(pool);
     a_stack_gives_the_last_first(pool);
     a_queue_gives_the_first_first(pool);
+    an_ordered_map_goes_in_order(pool);
+    a_transaction_is_whole_or_nothing(pool);
     names_are_checked(pool);
     hf_pool_close(pool);
     pool = pool_opened();
