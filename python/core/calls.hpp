@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The C API's functions by overload: what is written once for five structures, and for a structure
+// The C API's functions by overload: what is written once for six structures, and for a structure
 // and its snapshot, calls these.
 #pragma once
 
@@ -14,6 +14,9 @@ namespace hf_python {
         using snapshot = hf_mod_##kind##_snapshot;                                                 \
         static hf_status open(hf_pool* pool, const char* name, handle** to) {                      \
             return hf_mod_##kind##_open(pool, name, to);                                           \
+        }                                                                                          \
+        static hf_status open_in(hf_mod_transaction* transaction, const char* name, handle** to) { \
+            return hf_mod_##kind##_open_in(transaction, name, to);                                 \
         }                                                                                          \
         static void close(handle* of) { hf_mod_##kind##_close(of); }                               \
         static void close(snapshot* of) { hf_mod_##kind##_snapshot_close(of); }                    \
@@ -34,18 +37,41 @@ namespace hf_python {
         }                                                                                          \
     };
 HF_CALLS(map)
+HF_CALLS(ordered_map)
 HF_CALLS(set)
 HF_CALLS(vector)
 HF_CALLS(stack)
 HF_CALLS(queue)
 #undef HF_CALLS
 
-inline hf_status get(const hf_mod_map* of, hf_bytes key, hf_bytes* value) {
-    return hf_mod_map_get(of, key, value);
+#define HF_MAP_CALLS(kind)                                                                         \
+    inline hf_status get(const hf_mod_##kind* of, hf_bytes key, hf_bytes* value) {                 \
+        return hf_mod_##kind##_get(of, key, value);                                                \
+    }                                                                                              \
+    inline hf_status get(const hf_mod_##kind##_snapshot* of, hf_bytes key, hf_bytes* value) {      \
+        return hf_mod_##kind##_snapshot_get(of, key, value);                                       \
+    }                                                                                              \
+    inline hf_status put(hf_mod_##kind* to, hf_bytes key, hf_bytes value) {                        \
+        return hf_mod_##kind##_put(to, key, value, nullptr);                                       \
+    }                                                                                              \
+    inline hf_status take(hf_mod_##kind* from, hf_bytes key) {                                     \
+        return hf_mod_##kind##_take(from, key, nullptr);                                           \
+    }                                                                                              \
+    inline hf_status update(hf_mod_##kind* to, const hf_mod_map_step* steps, size_t step_count) {  \
+        return hf_mod_##kind##_update(to, steps, step_count);                                      \
+    }
+HF_MAP_CALLS(map)
+HF_MAP_CALLS(ordered_map)
+#undef HF_MAP_CALLS
+inline hf_status range(const hf_mod_ordered_map* of, const hf_bytes* from, const hf_bytes* upto,
+                       bool backwards, hf_mod_cursor** to) {
+    return hf_mod_ordered_map_range(of, from, upto, backwards, to);
 }
-inline hf_status get(const hf_mod_map_snapshot* of, hf_bytes key, hf_bytes* value) {
-    return hf_mod_map_snapshot_get(of, key, value);
+inline hf_status range(const hf_mod_ordered_map_snapshot* of, const hf_bytes* from,
+                       const hf_bytes* upto, bool backwards, hf_mod_cursor** to) {
+    return hf_mod_ordered_map_snapshot_range(of, from, upto, backwards, to);
 }
+
 inline hf_status find(const hf_mod_set* of, hf_bytes element) {
     return hf_mod_set_find(of, element);
 }

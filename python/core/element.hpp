@@ -4,10 +4,12 @@
 // makes of another value, then one byte that says which. So a str comes back as a str, bytes as
 // bytes, and "a" is another key than b"a".
 //
-// (1) Values other than None, bools, floats and ints of 64 bits are encoded and decoded by Python
-//     code, during which other threads may run, and change or close a pool: never between two looks
-//     into it, and never with memory of it.
+// (1) While values other than None, bools, floats and ints of 64 bits are encoded or decoded, other
+//     threads may run, and change or close a pool: never between two looks into it, and never with
+//     memory of it (encoding.hpp (4)).
 #pragma once
+
+#include "encoding.hpp"
 
 #include <holdfast/mod.h>
 
@@ -15,8 +17,10 @@
 #include <nanobind/stl/string.h>
 
 #include <cstddef>
+#include <cstring>
 #include <cxxabi.h>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -54,8 +58,10 @@ void check(hf_status found);
 /// 'given', for C. Raises ValueError when it has a zero byte, where C would cut it short.
 const std::string& text_of(const char* what, const std::string& given);
 
-/// The use of an object: keys, and elements of sets, are whatever dict accepts as a key.
-enum class as { value, key };
+inline bool same(hf_bytes a, hf_bytes b) noexcept {
+    return a.bytes == b.bytes && (a.bytes == 0 || std::memcmp(a.data, b.data, a.bytes) == 0);
+}
+inline hf_bytes bytes_of(const nb::bytes& of) { return {of.c_str(), of.size()}; }
 
 inline constexpr std::size_t stored_bytes_max = std::size_t{1}
                                                 << 30; // of a key and its value together
@@ -69,20 +75,32 @@ class encoded {
 public:
     /// Raises TypeError when it has no stored form, ValueError when that is too long.
     explicit encoded(nb::handle object, as role = as::value);
-    hf_bytes get() const noexcept { return {data_, bytes_}; }
+    hf_bytes get() const noexcept { return {made_.data(), made_.size()}; }
+    /// Whether the key of an older version of the format may be another one.
+    bool may_have_old() const noexcept { return may_have_old_; }
 
 private:
-    char few_[248];
-    std::unique_ptr<char[]> many_;
-    char* data_ = few_;
-    std::size_t bytes_;
+    buffer made_;
+    bool may_have_old_ = false;
+};
+
+/// A key as it is stored, and as it was stored before version 2 of the format where that differs.
+class encoded_key : public encoded {
+public:
+    explicit encoded_key(nb::handle object);
+    /// Null: it was the same.
+    const encoded* old() const noexcept { return old_ ? &*old_ : nullptr; }
+    static bool storable(nb::handle object) { return hf_python::storable(object, as::key); }
+
+private:
+    std::optional<encoded> old_;
 };
 
 /// Many objects' stored forms.
 class encoded_list {
 public:
     void add(nb::handle object, as role = as::value);
-    void add_stored(hf_bytes stored);
+    void add(hf_bytes stored);
     std::size_t size() const noexcept { return places_.size(); }
     std::size_t bytes() const noexcept { return all_.size(); }
     /// Valid until add() is called again.
@@ -101,20 +119,20 @@ class half_decoded {
 public:
     /// Runs no Python code. Raises holdfast.Error "corrupt" if the last byte is not one of ours.
     explicit half_decoded(hf_bytes stored);
-    bool needs_python() const noexcept { return value_; }
+    bool needs_python() const noexcept { return value_ != 0; }
     /// Whether these are the bytes that it was made of. Requires: needs_python().
     bool is(hf_bytes stored) const noexcept;
     /// The object. Raises holdfast.Error "corrupt", or "unsupported" of an array where there is no
-    /// numpy.
-    nb::object whole() const;
+    /// numpy and of a class that is not registered.
+    nb::object whole(form made) const;
 
 private:
     nb::object made_;
-    bool value_ = false;
+    char value_ = 0; // the tag; 0 when the object is made
 };
 
 /// The object again, as the last step of a look into a pool (1). Raises holdfast.Error "corrupt"
 /// when it is no stored form.
-nb::object decoded(hf_bytes stored);
+nb::object decoded(hf_bytes stored, form made = form::frozen);
 
 } // namespace hf_python

@@ -14,13 +14,18 @@ nb::object cursor::next() {
     if (found == HF_NOT_FOUND) throw nb::stop_iteration();
     check(found);
     switch (what_) {
-    case gives::elements: return decoded(element);
+    case gives::elements: return decode_key_ != nullptr ? decode_key_(element) : decoded(element);
     case gives::values: return decoded(value);
     case gives::pairs: break;
     }
     // Both out of the pool before Python code runs: then the cursor may be closed.
-    const half_decoded first(element), second(value);
-    return nb::make_tuple(first.whole(), second.whole());
+    const half_decoded second(value);
+    if (decode_key_ != nullptr) {
+        nb::object key = decode_key_(element); // copies it first
+        return nb::make_tuple(key, second.whole(form::frozen));
+    }
+    const half_decoded first(element);
+    return nb::make_tuple(first.whole(form::frozen), second.whole(form::frozen));
 }
 
 namespace {
@@ -106,7 +111,45 @@ void bind_pool(nb::module_& to) {
         .def("trim", &trim)
         .def("stats", &stats)
         .def("settle", &settle)
-        .def("verify", &verify);
+        .def("verify", &verify)
+        .def_prop_ro("_in_transaction",
+                     [](const pool& of) { return !of.closed() && of.joined() != nullptr; });
+    nb::class_<transaction>(to, "Transaction")
+        .def(nb::init<nb::object>())
+        .def_prop_ro("number", &transaction::number)
+        .def("commit", &transaction::commit)
+        .def("close", &transaction::close);
+}
+
+nb::bytes encode_value(nb::handle value, bool hashable) {
+    buffer made;
+    encode(made, value, hashable ? as::old_key : as::value);
+    return nb::bytes(made.data(), made.size());
+}
+
+nb::object decode_value(const nb::bytes& data) {
+    return decode(data.c_str(), data.size(), 2, form::plain);
+}
+
+/// The object of stored bytes, to be changed.
+nb::object thawed(const nb::bytes& stored) {
+    return decoded({stored.c_str(), stored.size()}, form::plain);
+}
+
+void bind_values(nb::module_& to) {
+    to.def("encode", &encode_value, nb::arg("value").none(), nb::arg("hashable") = false);
+    to.def("decode", &decode_value);
+    to.def("thawed", &thawed);
+    to.def(
+        "sorted_key",
+        [](nb::handle key) {
+            const sorted_key made(key);
+            return nb::bytes(made.get().data, made.get().bytes);
+        },
+        nb::arg("key").none());
+    to.def("sorted_key_of", [](const nb::bytes& stored) { return decoded_key(bytes_of(stored)); });
+    to.def("set_frozen_types", &set_frozen_types);
+    to.def("set_transactions_variable", &set_transactions_variable);
 }
 
 } // namespace
@@ -117,10 +160,12 @@ NB_MODULE(_core, to) {
     using namespace hf_python;
     nb::set_leak_warnings(false); // a pool may be open when the interpreter ends
     bind_pool(to);
+    bind_values(to);
     nb::class_<cursor>(to, "Cursor")
         .def("__iter__", [](nb::handle self) { return nb::borrow(self); })
         .def("__next__", &cursor::next);
     bind_map(to);
+    bind_sorted_map(to);
     bind_set(to);
     bind_vector(to);
     bind_stack_and_queue(to);

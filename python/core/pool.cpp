@@ -2,6 +2,7 @@
 #include "pool.hpp"
 
 #include <atomic>
+#include <chrono>
 #include <pthread.h>
 
 namespace hf_python {
@@ -11,6 +12,10 @@ namespace {
 /// Pools that are being closed, and that no Python object stands for any more: an open of one of
 /// them waits.
 std::atomic<int> closing_count = 0;
+
+PyObject* transactions = nullptr; // a context variable
+
+std::uint64_t transactions_count = 0;
 
 /// How many fork()s lie between this process and the one that loaded the module.
 unsigned forks() noexcept {
@@ -91,14 +96,39 @@ hf_pool* pool::get() const {
 }
 
 hf_pool* pool::await(work what) const {
-    const auto may_begin = [&] { return !(what == work::change ? busy() : ending_); };
     for (;;) {
         hf_pool* const opened = get(); // first: nobody would wake a child of fork()
-        if (may_begin()) return opened;
+        if (what == work::look ? !ending_ : !refuses_change()) return opened;
+        const bool inside = what == work::look || joined() != nullptr;
+        if (!inside && open_ != nullptr && open_->thread() == PyThread_get_thread_ident())
+            raise("in_use", "in_use: a transaction is open in this thread that this code has no "
+                            "part in, as it is another task's: expected no await in a transaction");
+        if (in_python([] { return PyErr_CheckSignals(); }) != 0) throw nb::python_error();
         const unlocked released;
         std::unique_lock held(turn_);
-        turned_.wait(held, may_begin);
+        turned_.wait_for(held, std::chrono::milliseconds(100), [&] {
+            return what == work::look ? !ending_ : !busy() && (inside || open_ == nullptr);
+        });
     }
+}
+
+transaction* pool::joined_here() const {
+    PyObject* found = nullptr;
+    if (PyContextVar_Get(transactions, nullptr, &found) != 0) throw nb::python_error();
+    const nb::object numbers = nb::steal(found);
+    if (!numbers.is_valid() || open_->get() == nullptr) return nullptr; // it is being committed
+    for (Py_ssize_t i = PyTuple_GET_SIZE(found); i-- > 0;) {
+        if (PyLong_AsUnsignedLongLong(PyTuple_GET_ITEM(found, i)) == open_->number()) return open_;
+    }
+    return nullptr;
+}
+
+void pool::set_open(transaction* open) noexcept {
+    {
+        const std::lock_guard held(turn_);
+        open_ = open;
+    }
+    turned_.notify_all();
 }
 
 void pool::leave(work what) {
@@ -115,6 +145,40 @@ void pool::arrive(work what) {
     }
     turned_.notify_all();
 }
+
+transaction::transaction(nb::object owner)
+    : attachment(std::move(owner)), number_(++transactions_count),
+      thread_(PyThread_get_thread_ident()) {
+    const nb::object kept = this->owner();
+    hf_pool* const opened = in().await(pool::work::change);
+    in(); // it may have been closed meanwhile
+    check(hf_mod_transaction_begin(opened, &held_));
+    in().set_open(this);
+}
+
+void transaction::commit() {
+    pool& changed = in();
+    const nb::object kept = owner();
+    changed.await(pool::work::change);
+    in();
+    hf_status ended;
+    {
+        const pool::absence away(changed, pool::work::change);
+        ended = hf_mod_transaction_commit(std::exchange(held_, nullptr));
+    }
+    const std::string said = ended == HF_OK ? "" : hf_error_text();
+    close();
+    if (ended != HF_OK) raise(hf_strerror(ended), said.c_str());
+}
+
+void transaction::close() noexcept { detach(); }
+
+void transaction::drop() noexcept {
+    hf_mod_transaction_close(std::exchange(held_, nullptr));
+    if (usable()) in().set_open(nullptr);
+}
+
+void set_transactions_variable(nb::object variable) { transactions = variable.release().ptr(); }
 
 attachment::attachment(nb::object owner)
     : owner_(std::move(owner)), pool_(nb::cast<pool*>(owner_)) {
@@ -136,7 +200,7 @@ void attachment::require_attached() const {
 
 void attachment::detach() noexcept {
     if (pool_ == nullptr) return;
-    if (!pool_->foreign()) drop(); // (4): else a lock in there may be held, by nobody
+    if (!pool_->foreign()) drop(); // (5): else a lock in there may be held, by nobody
     leave();
 }
 

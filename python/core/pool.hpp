@@ -9,13 +9,16 @@
 //     else through a snapshot.
 // (3) What holds memory of the pool is attached to it. Closing takes that away first: a later use
 //     finds nothing and raises.
-// (4) A child of fork() has the parent's memory. It neither changes nor closes the pool: both
+// (4) While a transaction is open, the pool is changed in its context alone (Python's contextvars:
+//     a thread, or a task). Other threads wait for its end.
+// (5) A child of fork() has the parent's memory. It neither changes nor closes the pool: both
 //     processes would.
 #pragma once
 
 #include "element.hpp"
 
 #include <condition_variable>
+#include <cstdint>
 #include <mutex>
 #include <string>
 #include <utility>
@@ -23,6 +26,7 @@
 namespace hf_python {
 
 class attachment;
+class transaction;
 
 /// As long as it lives this thread is without the interpreter's lock.
 class unlocked {
@@ -56,12 +60,18 @@ public:
     /// Whether a change runs beside, or the pool is being closed: no change begins any more then,
     /// as threads that take turns could keep the closing one waiting for ever.
     bool busy() const noexcept { return changing_ || ending_; }
+    /// Whether a change has to wait, for a transaction of others, too.
+    bool refuses_change() const { return busy() || (open_ != nullptr && joined() == nullptr); }
+    /// The transaction that is open in this context, or null.
+    transaction* joined() const { return open_ == nullptr ? nullptr : joined_here(); }
     /// Whether another process may change it: it is read beside a writer.
     bool beside() const noexcept { return beside_; }
     /// Whether a change that is durable on return waits for the disk.
     bool waits_for_disk() const noexcept { return waits_for_disk_; }
     /// Waits, without the interpreter's lock, until such work may begin, and gives the pool for it.
-    /// Raises holdfast.Error "closed". Requires: the caller has a reference.
+    /// Raises holdfast.Error "closed". Raises "in_use" when a transaction of another task of this
+    /// thread is open: it would never end. Raises what a signal handler raises. Requires: the
+    /// caller has a reference.
     hf_pool* await(work what) const;
     /// A time without the interpreter's lock. Requires: await(what) under the lock that is held
     /// since, and a reference.
@@ -83,7 +93,10 @@ public:
 
 private:
     friend class attachment;
+    friend class transaction;
     bool foreign() const noexcept;
+    transaction* joined_here() const;
+    void set_open(transaction* open) noexcept;
     void leave(work what);
     void arrive(work what);
     void set_ending(bool ending);
@@ -93,6 +106,7 @@ private:
     hf_pool* opened_ = nullptr;
     unsigned forks_;
     attachment* first_ = nullptr;
+    transaction* open_ = nullptr;
     mutable std::mutex turn_;
     mutable std::condition_variable turned_;
     bool changing_ = false;
@@ -127,5 +141,30 @@ private:
     pool* pool_;
     attachment *before_ = nullptr, *after_ = nullptr;
 };
+
+/// A transaction of a pool, from its making to commit() or close(). Its number stands in the
+/// context variable that Python code sets: holdfast/__init__.py.
+class transaction final : public attachment {
+public:
+    /// Waits for its turn.
+    explicit transaction(nb::object owner);
+    ~transaction() override { close(); }
+    /// Unlike others: 0 is no transaction's.
+    std::uint64_t number() const noexcept { return number_; }
+    unsigned long thread() const noexcept { return thread_; }
+    /// Raises holdfast.Error: "closed"; what hf_mod_transaction_commit() returns.
+    void commit();
+    void close() noexcept;
+    hf_mod_transaction* get() const noexcept { return held_; }
+
+private:
+    void drop() noexcept override;
+    hf_mod_transaction* held_ = nullptr;
+    std::uint64_t number_;
+    unsigned long thread_;
+};
+
+/// The context variable that has the numbers of the transactions that are open in a context.
+void set_transactions_variable(nb::object variable);
 
 } // namespace hf_python

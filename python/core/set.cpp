@@ -7,15 +7,22 @@ namespace {
 
 using set = structure<set_calls>;
 
+/// Under either of its encodings.
+template <class From> bool there(const From* from, const encoded_key& wanted) {
+    return find(from, wanted.get()) == HF_OK ||
+           (wanted.old() != nullptr && find(from, wanted.old()->get()) == HF_OK);
+}
+
 template <class Source> bool contains(const Source& of, nb::handle element) {
     if (!storable(element, as::key)) return false;
-    const encoded wanted(element, as::key);
-    return of.read([&](const auto* from) { return find(from, wanted.get()) == HF_OK; });
+    const encoded_key wanted(element);
+    return of.read([&](const auto* from) { return there(from, wanted); });
 }
 
 void add(set& to, nb::handle element) {
-    const encoded what(element, as::key);
+    const encoded_key what(element);
     to.change([&](hf_mod_set* set) {
+        if (what.old() != nullptr && there(set, what)) return;
         check(to.commit(what.get().bytes,
                         [&] { return hf_mod_set_insert(set, what.get(), nullptr); }));
     });
@@ -23,9 +30,11 @@ void add(set& to, nb::handle element) {
 
 /// Whether it was there.
 bool erase(set& from, nb::handle element) {
-    const encoded what(element, as::key);
+    const encoded_key what(element);
     return from.change([&](hf_mod_set* set) {
-        const hf_status found = from.commit(0, [&] { return hf_mod_set_erase(set, what.get()); });
+        const bool old = what.old() != nullptr && find(set, what.get()) != HF_OK;
+        const hf_bytes stored = old ? what.old()->get() : what.get();
+        const hf_status found = from.commit(0, [&] { return hf_mod_set_erase(set, stored); });
         if (found != HF_NOT_FOUND) check(found);
         return found == HF_OK;
     });
@@ -40,15 +49,25 @@ void remove(set& from, nb::handle element) {
 /// Adds some and then discards others, in one section.
 void change_all(set& to, nb::iterable added, nb::iterable discarded) {
     encoded_list all;
-    for_each(added, [&](nb::handle each) { all.add(each, as::key); });
-    const std::size_t added_count = all.size();
+    std::vector<char> steps_erase;
+    const auto step = [&](hf_bytes stored, bool erase) {
+        all.add(stored);
+        steps_erase.push_back(erase);
+    };
+    const auto add = [&](nb::handle each, bool erase) {
+        const encoded_key stored(each);
+        if (stored.old() != nullptr) step(stored.old()->get(), true);
+        step(stored.get(), erase);
+    };
+    for_each(added, [&](nb::handle each) { add(each, false); });
     for_each(discarded, [&](nb::handle each) {
-        if (storable(each, as::key)) all.add(each, as::key); // others cannot be there
+        if (storable(each, as::key)) add(each, true); // others cannot be there
     });
     const std::vector<hf_bytes> elements = all.get();
     std::vector<hf_mod_set_step> steps;
     steps.reserve(elements.size());
-    for (const hf_bytes& each : elements) steps.push_back({each, steps.size() >= added_count});
+    for (std::size_t i = 0; i < elements.size(); ++i)
+        steps.push_back({elements[i], steps_erase[i]});
     to.change_many(all, steps.size(), [&](hf_mod_set* set) {
         return hf_mod_set_update(set, steps.data(), steps.size());
     });

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What the five structures, and their snapshots, have in common.
+// What the structures, and their snapshots, have in common.
 #pragma once
 
 #include "calls.hpp"
 #include "element.hpp"
 #include "pool.hpp"
+#include "sorted_key.hpp"
 
 #include <cstdint>
 #include <optional>
@@ -18,8 +19,10 @@ namespace hf_python {
 class cursor final : public attachment {
 public:
     enum class gives { elements, values, pairs };
-    cursor(nb::object owner, hf_mod_cursor* held, gives what)
-        : attachment(std::move(owner)), held_(held), what_(what) {}
+    /// 'decode_key' makes a SortedMap's keys.
+    using key_decoder = nb::object (*)(hf_bytes stored);
+    cursor(nb::object owner, hf_mod_cursor* held, gives what, key_decoder decode_key = nullptr)
+        : attachment(std::move(owner)), held_(held), what_(what), decode_key_(decode_key) {}
     ~cursor() override { detach(); }
     nb::object next();
 
@@ -27,6 +30,7 @@ private:
     void drop() noexcept override { hf_mod_cursor_close(std::exchange(held_, nullptr)); }
     hf_mod_cursor* held_;
     gives what_;
+    key_decoder decode_key_;
 };
 
 template <class Calls> class structure;
@@ -77,7 +81,7 @@ public:
     }
     /// 'work' gets the handle, or a snapshot when a change runs beside.
     template <class Work> auto read(Work&& work) const {
-        if (!in().busy() && !in().beside())
+        if (in().joined() != nullptr || (!in().busy() && !in().beside()))
             return work(const_cast<const typename Calls::handle*>(held()));
         const snapshot<Calls> beside(owner(), pinned());
         return beside.read(work);
@@ -93,7 +97,8 @@ public:
     /// change().
     template <class Step> hf_status commit(std::size_t bytes, Step&& step, std::size_t count = 1) {
         constexpr std::size_t few_bytes = 128 << 10, few_count = 64;
-        if (bytes < few_bytes && count < few_count && !waits_) return step();
+        const bool short_work = bytes < few_bytes && count < few_count && !waits_;
+        if (short_work || in().joined() != nullptr) return step();
         const nb::object kept = owner();
         const pool::absence away(in(), pool::work::change);
         return step();
@@ -104,18 +109,32 @@ public:
     }
 
 private:
+    /// The structure's own handle, or this context's transaction's.
     typename Calls::handle* held() const {
         require_attached();
-        return held_;
+        const transaction* const joined = in().joined();
+        if (joined == nullptr) return held_;
+        if (joined_ != joined->number()) {
+            Calls::close(std::exchange(in_transaction_, nullptr));
+            joined_ = 0;
+            check(Calls::open_in(joined->get(), name_.c_str(), &in_transaction_));
+            joined_ = joined->number();
+        }
+        return in_transaction_;
     }
     void await_turn() {
-        if (!in().busy()) return;
+        if (!in().refuses_change()) return;
         const nb::object kept = owner(); // another thread may close this meanwhile
         in().await(pool::work::change);
         require_attached();
     }
-    void drop() noexcept override { Calls::close(std::exchange(held_, nullptr)); }
+    void drop() noexcept override {
+        Calls::close(std::exchange(held_, nullptr));
+        Calls::close(std::exchange(in_transaction_, nullptr));
+    }
     typename Calls::handle* held_ = nullptr;
+    mutable typename Calls::handle* in_transaction_ = nullptr;
+    mutable std::uint64_t joined_ = 0; // the transaction's number that this is of
     std::string name_;
     bool waits_; // for the disk, with each change
 };
@@ -144,7 +163,7 @@ nb::object taken(structure<Calls>& from, Look&& look, Go&& go) {
             return half;
         });
         if (!seen) return {};
-        nb::object made = seen->whole();
+        nb::object made = seen->whole(form::plain); // the caller's alone now
         if (gone) return made;
         from.change([&](auto* at) { // other threads ran meanwhile
             auto found = look(at);
@@ -155,11 +174,14 @@ nb::object taken(structure<Calls>& from, Look&& look, Go&& go) {
     }
 }
 
+template <class Calls> inline constexpr cursor::key_decoder key_decoder_of = nullptr;
+template <> inline constexpr cursor::key_decoder key_decoder_of<ordered_map_calls> = &decoded_key;
+
 /// A cursor through the current version of 'of'.
 template <class Source> cursor* iterate(const Source& of, cursor::gives what) {
     hf_mod_cursor* made = nullptr;
     of.read([&](const auto* from) { check(Source::calls::iterate(from, &made)); });
-    return new cursor(of.owner(), made, what);
+    return new cursor(of.owner(), made, what, key_decoder_of<typename Source::calls>);
 }
 
 template <class Source> std::uint64_t count(const Source& of) {
@@ -167,6 +189,7 @@ template <class Source> std::uint64_t count(const Source& of) {
 }
 
 void bind_map(nb::module_& to);
+void bind_sorted_map(nb::module_& to);
 void bind_set(nb::module_& to);
 void bind_vector(nb::module_& to);
 void bind_stack_and_queue(nb::module_& to);

@@ -2,7 +2,6 @@
 #include "structure.hpp"
 
 #include <algorithm>
-#include <cstring>
 #include <vector>
 
 namespace hf_python {
@@ -65,7 +64,7 @@ template <class From> nb::object element(const From* from, std::uint64_t index) 
 template <class From> void copy(const From* from, std::uint64_t index, encoded_list& to) {
     hf_bytes found;
     check(get(from, index, &found));
-    to.add_stored(found);
+    to.add(found);
 }
 
 template <class Source> nb::object get_slice(const Source& of, const slice& given) {
@@ -79,7 +78,7 @@ template <class Source> nb::object get_slice(const Source& of, const slice& give
             halves.emplace_back(each);
         }
         nb::list found;
-        for (const half_decoded& half : halves) found.append(half.whole());
+        for (const half_decoded& half : halves) found.append(half.whole(form::frozen));
         return found;
     });
 }
@@ -169,6 +168,32 @@ void erase_item(vector& from, nb::handle where) {
     });
 }
 
+/// The stored bytes of the element.
+nb::bytes stored(const vector& of, nb::handle where) {
+    const Py_ssize_t index = index_from(where);
+    return of.read([&](const auto* from) {
+        hf_bytes found;
+        check(get(from, place(index, calls::count(from)), &found));
+        return nb::bytes(found.data, found.bytes);
+    });
+}
+
+/// Sets the element if its stored bytes are still these. Says whether they were.
+bool exchange(vector& to, nb::handle where, const nb::bytes& before, nb::handle what) {
+    const encoded with(what);
+    const Py_ssize_t index = index_from(where);
+    return to.change([&](hf_mod_vector* vector) {
+        const std::uint64_t at = place(index, hf_mod_vector_count(vector));
+        hf_bytes found;
+        check(hf_mod_vector_get(vector, at, &found));
+        if (!same(found, bytes_of(before))) return false;
+        if (same(found, with.get())) return true;
+        check(
+            to.commit(with.get().bytes, [&] { return hf_mod_vector_set(vector, at, with.get()); }));
+        return true;
+    });
+}
+
 void append(vector& to, nb::handle what) {
     const encoded with(what);
     to.change([&](hf_mod_vector* vector) {
@@ -228,7 +253,7 @@ std::uint64_t search(const From* from, const encoded& wanted, std::uint64_t star
     for (; start < stop; ++start) {
         hf_bytes each;
         check(get(from, start, &each));
-        if (each.bytes == like.bytes && std::memcmp(each.data, like.data, like.bytes) == 0) break;
+        if (same(each, like)) break;
     }
     return start;
 }
@@ -300,6 +325,8 @@ void bind_vector(nb::module_& to) {
     bound.def("__setitem__", &set_item, nb::arg("index"), nb::arg("element").none());
     bound.def("__delitem__", &erase_item, nb::arg("index"));
     bound.def("append", &append, nb::arg("element").none());
+    bound.def("_stored", &stored, nb::arg("index"));
+    bound.def("_exchange", &exchange, nb::arg("index"), nb::arg("before"), nb::arg("element"));
     bound.def("insert", &insert, nb::arg("index"), nb::arg("element").none());
     bound.def("extend", &extend, nb::arg("elements"));
     bound.def("pop", &take_at, nb::arg("index") = -1);

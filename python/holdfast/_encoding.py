@@ -1,27 +1,38 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Values other than str and bytes as they are stored: docs/format/python-values.md.
+"""Values as they are stored, as far as python/core/encoding.cpp leaves them to Python code: dates and times, arrays,
+decimals, registered classes. docs/format/python-values.md.
 
 Invariants:
 (1) A value has one encoding, and decode() takes no other: encode(decode(x)) == x.
 (2) decode() takes any bytes. Anything but an encoding raises Error "corrupt" with the offset of the
     fault. It allocates nothing, and enters no loop, that is larger than the bytes to be read.
-(3) Nothing of the program is run: no class is looked up by a name in the bytes.
+(3) No code of the program is run, and no class is looked up by a name in the bytes, but those that the program has
+    registered.
 (4) Types are exact. Any other type, subclasses included, would not come back as it was: TypeError.
 """
+import dataclasses
 import datetime
+import decimal
+import enum
 import importlib
 import re
 import struct
 import sys
+import uuid
 
+from . import _core, _frozen
+from ._core import decode, encode
 from ._error import Error
 
-DEPTH_MAX = 64       # of containers in containers; a list that holds itself ends here, too
+__all__ = ["decode", "encode"]
+_core.set_frozen_types(_frozen.FrozenList, _frozen.FrozenDict, _frozen.FrozenSet)
+
 DIMENSIONS_MAX = 32  # of an array
 
-NONE, FALSE, TRUE, NATURAL, NEGATIVE, FLOAT, STR, BYTES, TUPLE, LIST, DICT, DATETIME, DATE, DELTA, ARRAY = range(15)
+# Kinds; those up to ARRAY are version 1's. encoding.cpp has the others.
+DATETIME, DATE, DELTA, ARRAY = range(11, 15)
+DECIMAL, UUID, TIME, SCALAR = range(18, 22)
 _DTYPE = re.compile(r"\|[biu]1|[<>](i[248]|u[248]|f[248]|c8|c16|[mM]8\[(Y|M|W|D|h|m|s|ms|us|ns|ps|fs|as)\])")
-_NAN = b"\x7f\xf8" + bytes(6)
 _DAY_S = 86_400
 _MICROSECOND = datetime.timedelta(microseconds=1)
 
@@ -45,12 +56,13 @@ def _sized(kind, data):
 
 
 def _of_int(value):
-    kind, size = (NATURAL, value) if value >= 0 else (NEGATIVE, -1 - value)
+    kind, size = (3, value) if value >= 0 else (4, -1 - value)
     return _sized(kind, size.to_bytes((size.bit_length() + 7) // 8, "big"))
 
 
-def _of_float(value):
-    return bytes((FLOAT,)) + (struct.pack(">d", value) if value == value else _NAN)
+def large_int(data, below_zero):
+    number = int.from_bytes(data, "big")
+    return -1 - number if below_zero else number
 
 
 def _of_datetime(value):
@@ -79,59 +91,218 @@ def _of_array(value):
     return _sized(ARRAY, dtype.encode()) + _varint(value.ndim) + shape + value.tobytes()  # in C's order
 
 
-def _in_order(value, depth):
-    """A dict's entries, encoded, in the one order that they have (1)."""
-    pairs = sorted((_encoded(key, depth, True), _encoded(each, depth, False)) for key, each in value.items())
-    for (before, _), (after, _) in zip(pairs, pairs[1:]):
-        if before == after:
-            raise ValueError("cannot store a dict with two keys that are not a number (nan)")
-    return b"".join(part for pair in pairs for part in pair)
+def _of_scalar(value):
+    dtype = value.dtype.str
+    if not _DTYPE.fullmatch(dtype):
+        raise TypeError(f"cannot store this numpy scalar: expected bool, int, float, complex, datetime64 or timedelta64, found {value.dtype}")
+    return _sized(SCALAR, dtype.encode()) + value.tobytes()
+
+
+def _of_time(value):
+    if value.tzinfo is not None:
+        raise TypeError("cannot store a time with a zone: store a datetime")
+    return struct.pack(">4B", TIME, value.hour, value.minute, value.second) + value.microsecond.to_bytes(3, "big") + bytes((value.fold,))
 
 
 _ENCODERS = {
-    type(None): lambda value: bytes((NONE,)),
-    bool: lambda value: bytes((TRUE if value else FALSE,)),
     int: _of_int,
-    float: _of_float,
-    str: lambda value: _sized(STR, value.encode()),
-    bytes: lambda value: _sized(BYTES, value),
     datetime.datetime: _of_datetime,
     datetime.date: lambda value: struct.pack(">BHBB", DATE, value.year, value.month, value.day),
     datetime.timedelta: _of_delta,
+    datetime.time: _of_time,
+    decimal.Decimal: lambda value: _sized(DECIMAL, str(value).encode()),
+    uuid.UUID: lambda value: bytes((UUID,)) + value.bytes,
 }
+_UTC = datetime.timezone.utc
 
 
-def _encoded(value, depth, hashable):
+def _as_key(value):
+    """The one key of those that are equal to it and of its type."""
+    if type(value) is datetime.datetime:
+        zone = value.tzinfo
+        return (value.astimezone(_UTC) if type(zone) is datetime.timezone else value).replace(fold=0)
+    if type(value) is datetime.time:
+        return value.replace(fold=0)
+    if type(value) is decimal.Decimal and value.is_finite():
+        sign, digits, exponent = value.as_tuple()
+        if not value:
+            return decimal.Decimal(0)
+        while digits[-1] == 0:
+            digits, exponent = digits[:-1], exponent + 1
+        return decimal.Decimal((sign, digits, exponent))
+    return value
+
+
+_CALENDAR = "datetime, date, time, timedelta"
+_EXPECTED = {0: f"a value of None, bool, int, float, str, bytes, Decimal, UUID, {_CALENDAR}, of numpy, of a class that is "
+                "registered (holdfast.register), or tuple, list, dict, set or frozenset",
+             1: f"a key or an element of a set: None, bool, int, float, str, bytes, Decimal, UUID, {_CALENDAR}, of a class that "
+                "is registered (holdfast.register), or tuple or frozenset"}
+
+
+def leaf(value, role):
+    """What encoding.cpp stores of a value that it does not know: bytes; a tuple of another value; or a tuple of a
+    registered class's name, and a value. role 0: a value, 1: it has to be hashable, 2: it is a key, too."""
     kind = type(value)
+    if role == 2:
+        if isinstance(value, (int, float, str, bytes)) and isinstance(value, enum.Enum):
+            return (value.value,)  # to which it is equal
+        value = _as_key(value)
+    known = _classes.get(kind)
+    if known is not None:
+        return known.name, known.encode(value)
     simple = _ENCODERS.get(kind)
     if simple is not None:
         return simple(value)
-    if kind is tuple or (kind in (list, dict) and not hashable):
-        if depth == DEPTH_MAX:
-            raise ValueError(f"cannot store what is nested deeper than {DEPTH_MAX}, or contains itself")
-        if kind is dict:
-            return bytes((DICT,)) + _varint(len(value)) + _in_order(value, depth + 1)
-        items = b"".join([_encoded(each, depth + 1, hashable) for each in value])
-        return bytes((TUPLE if kind is tuple else LIST,)) + _varint(len(value)) + items
     numpy = sys.modules.get("numpy")  # a program with an array has imported it
-    if numpy is not None and kind is numpy.ndarray and not hashable:
+    if numpy is not None and isinstance(value, numpy.generic) and type(value).__module__ == "numpy":
+        plain = value.item()
+        return (plain,) if role == 2 and type(plain) in (bool, int, float, str, bytes) else _of_scalar(value)
+    if numpy is not None and kind is numpy.ndarray and not role:
         return _of_array(value)
-    what = "a key or an element of a set" if hashable else "a value"
-    raise TypeError(f"expected {what} of str, bytes, int, float, bool, None, datetime, date, timedelta, or tuple"
-                    f"{'' if hashable else ', list, dict or numpy array'} of these, not {kind.__name__}")
+    raise TypeError(f"expected {_EXPECTED[min(role, 1)]} of these, not {kind.__name__}")
 
 
-def encode(value, hashable=False):
-    """The value's one encoding. Hashable: for a key; lists, dicts and arrays are refused as dict
-    refuses them."""
-    return _encoded(value, 0, hashable)
+# ---- Registered classes
+
+
+@dataclasses.dataclass(frozen=True)
+class _Known:
+    name: str
+    encode: object
+    decode: object
+
+
+_classes = {}  # class: _Known
+_names = {}    # name: class
+
+
+def is_registered(value):
+    return type(value) in _classes
+
+
+def register(cls=None, *, name=None, encode=None, decode=None):
+    """Lets instances of a class be stored, under a name that is the same in every program that uses the pool: by default the
+    class's __qualname__. A decorator, too.
+
+    An Enum, or a frozen dataclass, needs no more. Other classes give encode, which makes a value that can be stored of an
+    instance, and decode, which makes the instance again.
+    """
+    if cls is None:
+        return lambda given: register(given, name=name, encode=encode, decode=decode)
+    if not isinstance(cls, type):
+        raise TypeError(f"register: expected a class, not {cls!r}")
+    name = cls.__qualname__ if name is None else name
+    if (encode is None) != (decode is None):
+        raise TypeError("register: expected both encode and decode, or neither")
+    if encode is None and issubclass(cls, enum.Enum):
+        encode, decode = (lambda member: member.name if member.name in cls.__members__ else member.value), _member_of(cls)
+    elif encode is None and dataclasses.is_dataclass(cls):
+        if not cls.__dataclass_params__.frozen:
+            raise TypeError(f"register: {cls.__qualname__}: expected a frozen dataclass (@dataclass(frozen=True)): a change of an instance that "
+                            "was read would be lost")
+        encode, decode = _fields_of, _instance_of(cls)
+    elif encode is None:
+        raise TypeError(f"register: {cls.__qualname__}: expected an Enum, a frozen dataclass, or encode and decode")
+    there = _names.get(name)
+    if there is not None and (there.__module__, there.__qualname__) != (cls.__module__, cls.__qualname__):
+        raise ValueError(f"register: {name!r} is the name of {there.__module__}.{there.__qualname__} already: give another name")
+    _classes.pop(there, None)  # a module that was loaded again
+    _names[name] = cls
+    _classes[cls] = _Known(name, encode, decode)
+    return cls
+
+
+def _member_of(cls):
+    def member(stored):
+        if type(stored) is str and stored in cls.__members__:
+            return cls.__members__[stored]
+        try:
+            return cls(stored)  # of a Flag: several members
+        except (ValueError, TypeError):
+            raise Error("unsupported", f"unsupported: {stored!r} is stored here, which {cls.__qualname__} has no more") from None
+    return member
+
+
+def _fields_of(value):
+    return {each.name: getattr(value, each.name) for each in dataclasses.fields(value)}
+
+
+def _instance_of(cls):
+    def instance(stored):
+        fields = {each.name: each for each in dataclasses.fields(cls)}
+        for name, each in fields.items():
+            if name in stored:
+                continue
+            if each.default is dataclasses.MISSING and each.default_factory is dataclasses.MISSING:
+                raise Error("unsupported", f"unsupported: the {cls.__qualname__} that is stored here has no {name!r}: give the field a default")
+        if not fields.keys() >= stored.keys():
+            raise Error("unsupported", f"unsupported: the {cls.__qualname__} that is stored here has fields that the class has not: "
+                                       f"{', '.join(sorted(map(str, stored.keys() - fields.keys())))}")
+        made = object.__new__(cls)  # no code of the class is run
+        for name, each in fields.items():
+            value = stored[name] if name in stored else each.default if each.default_factory is dataclasses.MISSING else each.default_factory()
+            object.__setattr__(made, name, value)
+        return made
+    return instance
+
+
+def of_class(name, stored):
+    """The instance of a registered class."""
+    cls = _names.get(name)
+    if cls is None:
+        raise Error("unsupported", f"unsupported: an instance of {name!r} is stored here: call holdfast.register(…) with its class first")
+    if _classes[cls].decode is None or (dataclasses.is_dataclass(cls) and not isinstance(stored, dict)):
+        raise Error("corrupt", f"corrupt: expected the fields of a {name}, found {type(stored).__name__}")
+    return _classes[cls].decode(stored)
+
+
+# ---- Keys of a SortedMap
+
+
+def _clock(value):
+    return struct.pack(">H5B", value.year, value.month, value.day, value.hour, value.minute, value.second) + value.microsecond.to_bytes(3, "big")
+
+
+def sortable(value):
+    """The ordered part of a date's or time's key in bytes; or a key for it that encoding.cpp knows."""
+    value, kind = _as_key(value), type(value)
+    if kind is datetime.datetime:
+        if value.tzinfo is not None and value.tzinfo is not _UTC:
+            _of_datetime(value)  # raises
+        return bytes((0x31 if value.tzinfo is None else 0x32,)) + _clock(value)
+    if kind is datetime.date:
+        return struct.pack(">BHBB", 0x30, value.year, value.month, value.day)
+    if kind is datetime.timedelta:
+        return struct.pack(">BI", 0x33, value.days + 10**9) + value.seconds.to_bytes(3, "big") + value.microseconds.to_bytes(3, "big")
+    if isinstance(value, (int, float, str, bytes)) and isinstance(value, enum.Enum):
+        return value.value
+    numpy = sys.modules.get("numpy")
+    if numpy is not None and isinstance(value, numpy.generic) and type(value.item()) in (bool, int, float):
+        return value.item()
+    raise TypeError("expected a key with a place in an order: None, bool, int, float, str, bytes, datetime, date, timedelta, or tuple of these, "
+                    f"not {kind.__name__}")
+
+
+def from_sortable(data):
+    try:
+        if data[0] == 0x33:
+            return datetime.timedelta(int.from_bytes(data[1:5], "big") - 10**9, int.from_bytes(data[5:8], "big"), int.from_bytes(data[8:], "big"))
+        if data[0] == 0x30:
+            return datetime.date(*struct.unpack(">HBB", data[1:]))
+        return datetime.datetime(*struct.unpack(">H5B", data[1:8]), int.from_bytes(data[8:], "big"), None if data[0] == 0x31 else _UTC)
+    except (ValueError, OverflowError):
+        raise Error("corrupt", "corrupt: a key of a SortedMap: expected a date or time") from None
+
+
+# ---- Reading
 
 
 class _Reader:
     """Takes values from the front of bytes that may be anything (2)."""
 
-    def __init__(self, data):
-        self.data, self.at = data, 0
+    def __init__(self, data, at, frozen):
+        self.data, self.at, self.frozen = data, at, frozen
 
     def wrong(self, what, at=None):
         at = self.at if at is None else at
@@ -162,36 +333,6 @@ class _Reader:
         number = self.varint()
         return number >> 1 if number % 2 == 0 else -(number + 1) >> 1
 
-    def count(self, bytes_each):
-        """The number of items that follow, each of at least so many bytes (2)."""
-        begin, number = self.at, self.varint()
-        if number * bytes_each > len(self.data) - self.at:
-            raise self.wrong(f"expected {number} items, found {len(self.data) - self.at} bytes", begin)
-        return number
-
-    def integer(self, kind):
-        begin = self.at
-        size = self.take(self.varint())
-        if size[:1] == b"\0":
-            raise self.wrong("expected a number in its shortest form", begin)
-        number = int.from_bytes(size, "big")
-        return number if kind == NATURAL else -1 - number
-
-    def real(self):
-        begin = self.at
-        data = self.take(8)
-        number, = struct.unpack(">d", data)
-        if number != number and data != _NAN:
-            raise self.wrong("expected the one not-a-number that is stored, found another", begin)
-        return number
-
-    def text(self):
-        data = self.take(self.varint())
-        try:
-            return data.decode()
-        except UnicodeDecodeError as error:
-            raise self.wrong("expected UTF-8", self.at - len(data) + error.start) from None
-
     def moment(self):
         begin = self.at
         year, *rest = struct.unpack(">H5B", self.take(7))
@@ -221,7 +362,8 @@ class _Reader:
         except OverflowError:
             raise self.wrong("expected the length of a time", begin) from None
 
-    def array(self):
+    def elements(self):
+        """numpy, and the type of an array's elements."""
         begin = self.at
         name = self.take(self.varint(16)).decode("latin-1")
         if not _DTYPE.fullmatch(name):
@@ -229,62 +371,57 @@ class _Reader:
         try:
             numpy = importlib.import_module("numpy")
         except ImportError:
-            raise Error("unsupported", "unsupported: a numpy array is stored here, and numpy is not installed: install numpy") from None
-        dtype = numpy.dtype(name)
+            raise Error("unsupported", "unsupported: an array or number of numpy is stored here, and numpy is not installed: install numpy") from None
+        return numpy, numpy.dtype(name)
+
+    def scalar(self):
+        numpy, dtype = self.elements()
+        return numpy.frombuffer(self.take(dtype.itemsize), dtype)[0]
+
+    def array(self):
+        begin = self.at
+        numpy, dtype = self.elements()
         shape = [self.varint() for _ in range(self.varint(DIMENSIONS_MAX))]
         elements = 1
         for each in shape:
             elements *= each
         data = self.take(elements * dtype.itemsize)
         try:
-            return numpy.frombuffer(data, dtype).reshape(shape).copy()
+            found = numpy.frombuffer(data, dtype).reshape(shape)  # which cannot be changed: the bytes are
+            return found if self.frozen else found.copy()
         except ValueError:  # empty, with other dimensions that no array has
             raise self.wrong("expected the shape of an array", begin) from None
 
-    def entries(self, depth):
-        begin, count, found, last = self.at, self.count(2), {}, b""
-        for _ in range(count):
-            at = self.at
-            key = self.value(depth, True)
-            written = self.data[at:self.at]
-            if written <= last:
-                raise self.wrong("expected a key that sorts above the one before it", at)
-            last = written
-            found[key] = self.value(depth, False)
-        if len(found) != count:
-            raise self.wrong("expected a dict of different keys", begin)
+    def time(self):
+        begin = self.at
+        hour, minute, second = self.take(3)
+        microsecond = int.from_bytes(self.take(3), "big")
+        fold, = self.take(1)
+        try:
+            return datetime.time(hour, minute, second, microsecond, fold=fold)
+        except ValueError:
+            raise self.wrong("expected a time", begin) from None
+
+    def decimal(self):
+        begin = self.at
+        text = self.take(self.varint()).decode("latin-1")
+        try:
+            found = decimal.Decimal(text)
+        except decimal.InvalidOperation:
+            found = None
+        if str(found) != text:
+            raise self.wrong("expected a decimal", begin)
         return found
 
-    def value(self, depth, hashable):
-        begin = self.at
-        kind, = self.take(1)
-        if kind in _SIMPLE:
-            return _SIMPLE[kind](self)
-        if kind in (NATURAL, NEGATIVE):
-            return self.integer(kind)
-        if kind > ARRAY or (hashable and kind != TUPLE):
-            raise self.wrong(f"expected the kind of a {'key' if hashable else 'value'}, found {kind}", begin)
-        if kind == ARRAY:
-            return self.array()
-        if depth == DEPTH_MAX:
-            raise self.wrong(f"expected at most {DEPTH_MAX} levels, found more", begin)
-        if kind == DICT:
-            return self.entries(depth + 1)
-        items = [self.value(depth + 1, hashable) for _ in range(self.count(1))]
-        return tuple(items) if kind == TUPLE else items
 
-
-_SIMPLE = {
-    NONE: lambda reader: None, FALSE: lambda reader: False, TRUE: lambda reader: True,
-    FLOAT: _Reader.real, STR: _Reader.text, BYTES: lambda reader: bytes(reader.take(reader.varint())),
-    DATETIME: _Reader.moment, DATE: _Reader.day, DELTA: _Reader.delta,
+_READERS = {
+    DATETIME: _Reader.moment, DATE: _Reader.day, DELTA: _Reader.delta, ARRAY: _Reader.array, TIME: _Reader.time,
+    DECIMAL: _Reader.decimal, UUID: lambda reader: uuid.UUID(bytes=reader.take(16)), SCALAR: _Reader.scalar,
 }
 
 
-def decode(data):
-    """The value again. Raises Error "corrupt" when the bytes are no encoding."""
-    reader = _Reader(data)
-    value = reader.value(0, False)
-    if reader.at != len(data):
-        raise reader.wrong("expected the end of the value, found more bytes")
-    return value
+def read_leaf(data, where):
+    """The value of the encoding that begins there, and where it ends. where: offset, and whether arrays are frozen."""
+    at, frozen = where
+    reader = _Reader(data, at + 1, frozen)
+    return _READERS[data[at]](reader), reader.at

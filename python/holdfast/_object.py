@@ -28,7 +28,7 @@ import inspect
 import os
 import threading
 
-from . import Map, _pool_of
+from . import Map, _core, _pool_of
 from ._encoding import decode, encode
 from ._error import Error
 
@@ -116,6 +116,7 @@ class Object:
         if type(cls.version) is not int:  # which no open would find to be one
             raise TypeError(f"{cls.__qualname__}.version is an int, not {type(cls.version).__name__}")
         pool = _pool_of(where, options)
+        pool._refuse_in_transaction()
         with _opening:
             there = _objects.get((pool, name))
             if there is not None:
@@ -191,6 +192,7 @@ class Object:
             raise Error("poisoned", f"poisoned: object {self._name!r}: {self._broken}: open the pool again")
         if self._map.pool.closed:
             raise Error("closed", "closed: the pool is closed")
+        self._map.pool._refuse_in_transaction()
         if self._shown and to_change:
             raise Error("permission", f"permission: object {self._name!r}: the pool is open read-only, and this would change it")
 
@@ -284,16 +286,12 @@ def _names_caller(caller):
     return type(caller) in (str, int) or type(caller) is tuple and all(map(_names_caller, caller))
 
 
-def _digest(call):
-    return hashlib.blake2b(call, digest_size=16).digest()
-
-
 def _answered(self, kind, operation, known, call):
     number, result, raised, called = known
     if operation[1] < number:
         raise Error("conflict", f"conflict: call {operation[1]} of caller {operation[0]!r}, whose last is {number}: its answer "
                                 "is not kept")
-    if called and called != _digest(call):
+    if called and called != hashlib.blake2b(call, digest_size=16).digest():
         raise Error("bad_argument", f"bad_argument: call {number} of caller {operation[0]!r} was of another method, or had other arguments")
     if kind == "instant":
         _commit(self)
@@ -360,7 +358,7 @@ def _make(self, method, call):
         if len(self._callers) >= _CALLERS_MAX and operation[0] not in self._callers:
             self._callers.pop(next(iter(self._callers)))  # the caller whose last call is oldest
         self._callers.pop(operation[0], None)
-        self._callers[operation[0]] = (operation[1], *((kept, None) if raised is None else (b"", _said(raised))), _digest(call))
+        self._callers[operation[0]] = (operation[1], *((kept, None) if raised is None else (b"", _said(raised))), hashlib.blake2b(call, digest_size=16).digest())
     return result, raised
 
 
@@ -451,9 +449,10 @@ def _corrupt(self, what):
 def _state_in(self, stored):
     """Its stored attributes: format, class, version, number of the first group that they do not
     include, attributes, callers."""
-    if "state" not in stored:
+    data = stored._stored("state")
+    if data is None:
         return None
-    state = stored["state"]
+    state = _core.thawed(data)
     if type(state) is not tuple or [type(each) for each in state] != [int, str, int, int, bytes, list] or state[0] not in (1, _FORMAT):
         raise _corrupt(self, "expected its attributes, found another value")
     return state
@@ -462,7 +461,8 @@ def _state_in(self, stored):
 def _groups_in(self, stored, first):
     """The groups from this number on."""
     groups = []
-    while (group := stored.get((first + len(groups)) % _GROUPS)) is not None:
+    while (data := stored._stored((first + len(groups)) % _GROUPS)) is not None:
+        group = _core.thawed(data)
         if type(group) is not tuple or len(group) != 2 or type(group[0]) is not int or type(group[1]) is not list:
             raise _corrupt(self, "expected a group of calls, found another value")
         if group[0] != first + len(groups) or len(groups) == _GROUPS:

@@ -54,7 +54,7 @@ class MapTest(Pooled):
 
     def test_other_types_are_refused(self):
         self.map["a"] = "b"
-        for other in ({"a"}, 1j, object, (bytearray(b"a"),), bytearray(b"a"), memoryview(b"a")):
+        for other in (1j, object, (bytearray(b"a"),), bytearray(b"a"), memoryview(b"a")):
             self.assertNotIn(other, self.map)
             self.assertRaises(TypeError, lambda: self.map[other])
             self.assertRaises(TypeError, self.map.__setitem__, other, "b")

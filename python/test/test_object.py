@@ -211,7 +211,7 @@ class ObjectTest(Pooled):
         class Odd(holdfast.Object):
             @holdfast.instant
             def put(self, odd):
-                self.value = {1} if odd else [1]
+                self.value = {1j} if odd else [1]
                 self.times = getattr(self, "times", 0) + 1
 
         odd = Odd.open(self.pool, "odd")

@@ -206,7 +206,6 @@ class PoolTest(Pooled):
         self.assertEqual(code_of(lambda: holdfast.open(self.folder / "no/such.hf")), "not_found")
         self.assertEqual(code_of(lambda: holdfast.open(self.folder / "no.hf", create="never")),
                          "not_found")
-        self.assertEqual(code_of(lambda: holdfast.open(self.path)), "in_use")
         self.assertEqual(code_of(lambda: holdfast.open(self.folder / "a.hf", max_threads=10**6)),
                          "bad_argument")
         (self.folder / "text").write_text("no pool" * 20000)
@@ -380,13 +379,54 @@ class PoolTest(Pooled):
         for kind, each in zip(KINDS, structures):
             self.assertEqual(each.name, kind.__name__.lower())
         self.assertRaises(ValueError, holdfast.Set, path, durability="pmem")
-        self.assertEqual(code_of(lambda: holdfast.open(path)), "in_use")
+        self.assertIs(holdfast.open(path), structures[0].pool)
         structures[0]["a"] = "b"
         del structures, relative, each
         gc.collect()
         with holdfast.open(path) as pool:       # the last one closed it
             self.assertEqual(holdfast.Map(pool), {"a": "b"})
         self.assertTrue(pool.closed)
+
+    def test_a_pool_that_is_open_is_the_same_pool(self):
+        path = self.folder / "notebook.hf"
+        first = holdfast.open(path, max_bytes=8 << 20)
+        for again in (holdfast.open(path), holdfast.open(path, max_bytes=8 << 20, wait=1), holdfast.open(os.path.relpath(path), layout="python/1")):
+            self.assertIs(again, first)
+        for options in ({"max_bytes": 9 << 20}, {"durability": "power"}, {"read_only": True}):
+            with self.assertRaisesRegex(ValueError, "other options"):
+                holdfast.open(path, **options)
+        self.assertEqual(code_of(lambda: holdfast.open(path, create="always_new")), "exists")
+        with holdfast.open(path) as outer:
+            with holdfast.open(path) as inner:
+                holdfast.Map(inner)["a"] = 1
+            self.assertEqual(holdfast.Map(outer), {"a": 1})     # the inner 'with' has left it open
+        self.assertTrue(first.closed)
+        again = holdfast.open(path)
+        self.assertIsNot(again, first)
+        again.close()
+
+    def test_waiting_for_another_process(self):
+        self.pool.close()
+        holder = subprocess.Popen([sys.executable, "-c", "import sys, holdfast; p = holdfast.open(sys.argv[1]); print('open', flush=True); input(); p.close()",
+                                   self.path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.assertEqual(holder.stdout.readline(), "open\n")
+        self.assertEqual(code_of(lambda: holdfast.open(self.path)), "in_use")
+        self.assertEqual(code_of(lambda: holdfast.open(self.path, wait=0.1)), "in_use")
+        threading.Timer(0.3, lambda: holder.communicate("\n")).start()
+        holdfast.Map(self.path, wait=60)["a"] = "b"
+        holder.wait()
+
+    def test_other_structures_names_are_told_in_pythons_words(self):
+        kinds = (*KINDS, holdfast.SortedMap)
+        for kind in kinds:
+            kind(self.pool, kind.__name__)
+        for kind in kinds:
+            for other in kinds:
+                if other is not kind:
+                    with self.assertRaises(holdfast.Error) as refused:
+                        other(self.pool, kind.__name__)
+                    self.assertEqual(refused.exception.code, "wrong_layout")
+                    self.assertIn(f"'{kind.__name__}' is a {kind.__name__}, not a {other.__name__}: ", refused.exception.message)
 
     def test_closing_a_structure_lets_go_of_its_pool(self):
         path = self.folder / "with.hf"
@@ -657,7 +697,7 @@ class LockTest(Pooled):
         large = "x" * (1 << 20)
         vector.append(large)
         many = [(str(number), "") for number in range(1000)]
-        for function, *arguments in ((a_map.__setitem__, "a", large), (a_map._update, many), (vector.__setitem__, 0, large),
+        for function, *arguments in ((a_map.__setitem__, "a", large), (a_map._change, many, ()), (vector.__setitem__, 0, large),
                                      (vector.__setitem__, slice(0, 1), (large,)), (a_set._change, dict(many), ()),
                                      (self.pool.stats,), (self.pool.verify,), (self.pool.trim,)):
             self.assertTrue(self.lets_others_run(function, *arguments), function)
@@ -668,7 +708,7 @@ class LockTest(Pooled):
             a_map, vector, a_queue = holdfast.Map(pool), holdfast.Vector(pool), holdfast.Queue(pool)
             vector.extend(str(number) for number in range(20_000))
             a_queue.extend(str(number) for number in range(20_000))
-            for function, *arguments in ((a_map.__setitem__, "a", "b"), (a_map._update, [("a", "c")]),
+            for function, *arguments in ((a_map.__setitem__, "a", "b"), (a_map._change, [("a", "c")], ()),
                                          (vector.append, "a"), (vector.pop,), (a_queue._put, "a"), (a_queue._take, "none")):
                 self.assertTrue(self.lets_others_run(function, *arguments), function)
 

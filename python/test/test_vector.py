@@ -93,7 +93,7 @@ class VectorTest(Pooled):
 
     def test_other_types_are_refused(self):
         self.vector.append("a")
-        for other in (1j, object, ("a", {1}), bytearray(b"a")):
+        for other in (1j, object, ("a", {1j}), bytearray(b"a")):
             self.assertNotIn(other, self.vector)
             self.assertEqual(self.vector.count(other), 0)
             self.assertRaises(TypeError, self.vector.append, other)

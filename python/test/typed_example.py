@@ -49,6 +49,15 @@ def main() -> None:
         kinds: int = stock.count()
         stock.refresh()
         ages["kinds"] = kinds
+        with pool.transaction():
+            total: int = ages.add("sum", 1)
+        tags: holdfast.SortedMap[tuple[str, int], list[str]] = holdfast.SortedMap(pool, "tags")
+        with tags.edit(("Ada", total), []) as of_ada:
+            of_ada.append("first")
+        for (name, number), several in tags.range(("Ada", 1), ("Bob", 1), reverse=True):
+            print(name.upper(), number + 1, several[0].upper(), tags.last()[1])
+        pages: holdfast.Cache[str, bytes] = holdfast.Cache(pool, "pages", max_bytes=10_000, ttl=5)
+        pages["/"] = pages.get("/", b"") + b"x"
         points = holdfast.Vector[tuple[float, float]](pool, "points")
         points.append((1.5, 2.5))
         x: float = points[0][0]
