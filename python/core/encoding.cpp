@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -76,7 +77,7 @@ private:
     void sequence(PyObject* of, kind what, unsigned depth, bool key);
     void mapping(PyObject* of, unsigned depth);
     void elements(PyObject* of, kind what, unsigned depth);
-    void in_order(std::vector<entry>& all, std::size_t begin, const char* twice);
+    void in_order(std::size_t first, std::size_t begin, const char* twice);
     void leaf(PyObject* of, unsigned depth, bool key);
     void deeper(unsigned depth) const {
         if (depth == depth_max)
@@ -90,6 +91,7 @@ private:
     }
 
     buffer& to_;
+    std::vector<entry> entries_; // of the containers that are being encoded, innermost last
     bool in_key_, normalises_;
 };
 
@@ -143,9 +145,8 @@ void encoder::mapping(PyObject* of, unsigned depth) {
     const Py_ssize_t count = PyDict_GET_SIZE(of);
     to_.append(static_cast<char>(dict));
     varint(static_cast<std::uint64_t>(count));
-    std::vector<entry> all;
-    all.reserve(static_cast<std::size_t>(count));
-    const std::size_t begin = to_.size();
+    const std::size_t first = entries_.size(), begin = to_.size();
+    entries_.reserve(std::max<std::size_t>(16, first + static_cast<std::size_t>(count)));
     PyObject *key, *each;
     for (Py_ssize_t at = 0; PyDict_Next(of, &at, &key, &each);) {
         const nb::object kept_key = nb::borrow(key), kept = nb::borrow(each);
@@ -154,12 +155,12 @@ void encoder::mapping(PyObject* of, unsigned depth) {
         place.key_end = to_.size();
         value(each, depth + 1, false);
         place.end = to_.size();
-        all.push_back(place);
+        entries_.push_back(place);
         if (PyDict_GET_SIZE(of) != count) break; // (4)
     }
-    if (PyDict_GET_SIZE(of) != count || all.size() != static_cast<std::size_t>(count))
+    if (PyDict_GET_SIZE(of) != count || entries_.size() - first != static_cast<std::size_t>(count))
         throw std::runtime_error("a dict changed while it was stored");
-    in_order(all, begin, "cannot store a dict with two keys that are not a number (nan)");
+    in_order(first, begin, "cannot store a dict with two keys that are not a number (nan)");
 }
 
 void encoder::elements(PyObject* of, kind what, unsigned depth) {
@@ -170,35 +171,34 @@ void encoder::elements(PyObject* of, kind what, unsigned depth) {
     const Py_ssize_t count = PyTuple_GET_SIZE(copied.ptr());
     to_.append(static_cast<char>(what));
     varint(static_cast<std::uint64_t>(count));
-    std::vector<entry> all;
-    const std::size_t begin = to_.size();
+    const std::size_t first = entries_.size(), begin = to_.size();
     for (Py_ssize_t i = 0; i < count; ++i) {
         const std::size_t at = to_.size();
         value(PyTuple_GET_ITEM(copied.ptr(), i), depth + 1, true);
-        all.push_back({at, to_.size(), to_.size()});
+        entries_.push_back({at, to_.size(), to_.size()});
     }
-    in_order(all, begin, "cannot store a set with two elements that are not a number (nan)");
+    in_order(first, begin, "cannot store a set with two elements that are not a number (nan)");
 }
 
-/// Puts what lies from 'begin' on into its one order (1).
-void encoder::in_order(std::vector<entry>& all, std::size_t begin, const char* twice) {
+/// Puts the entries from 'first' on, whose bytes lie from 'begin' on, into their one order (1), and
+/// takes them off the list.
+void encoder::in_order(std::size_t first, std::size_t begin, const char* twice) {
+    const std::span all(entries_.begin() + static_cast<std::ptrdiff_t>(first), entries_.end());
     const auto less_than = [this](const entry& a, const entry& b) { return less(a, b); };
     if (!std::is_sorted(all.begin(), all.end(), less_than)) {
         std::sort(all.begin(), all.end(), less_than);
-        const std::unique_ptr<char[]> sorted =
-            std::make_unique_for_overwrite<char[]>(to_.size() - begin);
-        std::size_t size = 0;
+        buffer sorted;
         for (entry& each : all) {
-            const std::size_t bytes = each.end - each.begin, key = each.key_end - each.begin;
-            std::memcpy(sorted.get() + size, to_.data() + each.begin, bytes);
-            each = {begin + size, begin + size + key, begin + size + bytes};
-            size += bytes;
+            const std::size_t at = begin + sorted.size(), moved = at - each.begin;
+            sorted.append(to_.data() + each.begin, each.end - each.begin);
+            each = {at, each.key_end + moved, each.end + moved};
         }
-        std::memcpy(to_.data() + begin, sorted.get(), size);
+        std::memcpy(to_.data() + begin, sorted.data(), sorted.size());
     }
     for (std::size_t i = 1; i < all.size(); ++i) {
         if (!less(all[i - 1], all[i])) throw nb::value_error(twice);
     }
+    entries_.resize(first);
 }
 
 /// What Python code encodes: to bytes, or as another value (a tuple of it), or as the name of a

@@ -17,6 +17,7 @@ Invariants:
 (4) What is read of a structure is frozen. What is taken out of it is the caller's alone.
 """
 import atexit
+import contextlib
 import contextvars
 import os
 import threading
@@ -170,7 +171,8 @@ class _Transaction:
         finally:
             self._made.close()
             self._pool._transaction = None
-            _transactions.reset(self._before)
+            with contextlib.suppress(ValueError):  # a generator that was given up ends in another context
+                _transactions.reset(self._before)
             for arrivals in list(self._pool._arrivals.values()):
                 arrivals.wake_all()
         if kind is None and self._failed:

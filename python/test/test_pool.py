@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Pools: options, one per path, what closing takes away; threads; fork()."""
+import asyncio
 import collections
 import gc
 import itertools
@@ -711,6 +712,58 @@ class LockTest(Pooled):
             for function, *arguments in ((a_map.__setitem__, "a", "b"), (a_map._change, [("a", "c")], ()),
                                          (vector.append, "a"), (vector.pop,), (a_queue._put, "a"), (a_queue._take, "none")):
                 self.assertTrue(self.lets_others_run(function, *arguments), function)
+
+
+def put_from_child(path, wait, answers):
+    """For spawn: the module is imported anew."""
+    try:
+        with holdfast.open(path, wait=wait) as pool:
+            holdfast.Map(pool).add("n", 1)
+        answers.put("put")
+    except holdfast.Error as error:
+        answers.put(error.code)
+
+
+class HabitsTest(Pooled):
+    def test_spawned_processes_take_turns(self):
+        spawning = multiprocessing.get_context("spawn")
+        answers = spawning.SimpleQueue()
+        with self.assertRaises(TypeError):
+            pickle.dumps(holdfast.Map(self.pool))
+        first = spawning.Process(target=put_from_child, args=(self.path, 0, answers))
+        first.start()
+        self.assertEqual(answers.get(), "in_use")
+        first.join()
+        children = [spawning.Process(target=put_from_child, args=(self.path, 120, answers)) for _ in range(3)]
+        for each in children:
+            each.start()
+        self.pool.close()
+        self.assertEqual([answers.get() for _ in children], ["put"] * 3)
+        for each in children:
+            each.join()
+        self.pool = holdfast.open(self.path)
+        self.assertEqual(holdfast.Map(self.pool), {"n": 3})
+
+    def test_coroutines_call_as_any_code_does(self):
+        counts, line = holdfast.Map(self.pool), holdfast.Queue(self.pool)
+
+        async def work(number):
+            for _ in range(20):
+                counts.add("n", 1)
+                await asyncio.sleep(0)
+                with self.pool.transaction():
+                    counts.add("m", 1)
+                    line.put(number)
+                await asyncio.to_thread(counts.update, {number: [number]})
+
+        async def main():
+            reader = asyncio.create_task(asyncio.to_thread(line.get))
+            await asyncio.gather(*map(work, range(5)))
+            await reader
+
+        asyncio.run(main())
+        self.assertEqual((counts["n"], counts["m"], len(line)), (100, 100, 99))
+        self.assertEqual({number: counts[number] for number in range(5)}, {number: [number] for number in range(5)})
 
 
 class ForkTest(Pooled):

@@ -191,6 +191,20 @@ class TransactionTest(Pooled):
         asyncio.run(main())
         self.assertEqual(self.map, {"a": 1, "c": 3})
 
+    def test_a_generator_that_is_given_up_gives_its_transaction_up(self):
+        def work():
+            with self.pool.transaction():
+                self.map["a"] = 1
+                yield
+
+        given_up = contextvars.copy_context()
+        generator = work()
+        given_up.run(next, generator)
+        del generator
+        self.assertEqual(self.map, {})
+        self.map["b"] = 2
+        self.assertEqual(self.map, {"b": 2})
+
     def test_a_queue_wakes_its_readers_at_the_commit(self):
         got = []
         reader = threading.Thread(target=lambda: got.append(self.queue.get(timeout=60)))
