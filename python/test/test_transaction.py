@@ -240,6 +240,26 @@ class TransactionTest(Pooled):
             pool.verify()
             self.assertEqual(small, {"a": "c"})
 
+    def test_a_pool_that_is_only_read(self):
+        self.map["a"] = [1]
+        self.pool.close()
+        for options in ({"read_only": True}, {"read_only": True, "shared": True}):
+            with holdfast.open(self.path, **options) as pool:
+                read = holdfast.Map(pool)
+                with pool.transaction():
+                    self.assertEqual((read["a"], list(read.items())), ([1], [("a", [1])]))
+                for swallowed in (False, True):
+                    with self.assertRaises(holdfast.Error) as refused, pool.transaction():
+                        try:
+                            read["a"] = 2
+                        except holdfast.Error:
+                            if not swallowed:
+                                raise
+                    self.assertEqual(refused.exception.code, "permission", options)
+                with self.assertRaises(holdfast.Error), read.edit("a") as value:
+                    value.append(2)
+                self.assertEqual(read["a"], [1])
+
     def test_a_pool_that_is_closed_within(self):
         with self.assertRaises(holdfast.Error) as closed, self.pool.transaction():
             self.map["a"] = 1

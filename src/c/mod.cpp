@@ -4,6 +4,7 @@
 // once, over the C++ handle 'of' in each pointer's struct.
 //
 // Every function that may allocate memory of the process runs under guarded(): no exception leaves.
+#include <base/assert.hpp>
 #include <base/of_thread.hpp>
 #include <c/pool_handle.hpp>
 
@@ -39,6 +40,7 @@ struct draft {
     hf::mod::root* of;
     hf::mod::version next;
     std::uint64_t word_before;
+    hf::status failed{}; // why the transaction cannot be committed
 };
 
 } // namespace
@@ -137,6 +139,16 @@ template <class Handle, class Look> auto look(const Handle* of, Look&& at) {
     return at(draft);
 }
 
+/// Returns why a draft failed, as its commit says it, and lets the transaction fail for that. Then
+/// the draft is the current version again.
+hf_status given_up(draft& of) {
+    of.next.done();
+    of.failed = of.of->its_store().commit({{of.of, &of.next}});
+    HF_ASSERT(!of.failed.ok());
+    of.next = of.of->read().derived();
+    return told(of.failed);
+}
+
 /// Commits what 'with(batch)' does, or adds it to a transaction's draft; nothing if it returns
 /// false.
 template <class Handle, class Change> hf_status change(Handle* of, Change&& with) {
@@ -148,11 +160,7 @@ template <class Handle, class Change> hf_status change(Handle* of, Change&& with
     else wanted = with(draft);
     if (!wanted) return HF_OK;
     next.set_word(draft.word());
-    return draft.failed()
-               ? fail(
-                     errc::pool_full,
-                     "pool_full: the transaction has no room, or met damage: it cannot be committed")
-               : HF_OK;
+    return draft.failed() ? given_up(*of->in) : HF_OK;
 }
 
 /// Current version, or a transaction's draft as it is now.
@@ -377,7 +385,8 @@ hf_status hf_mod_transaction_commit(hf_mod_transaction* transaction) noexcept {
     return guarded([&] {
         std::vector<hf::mod::new_version> changed;
         for (const auto& each : ended->drafts) {
-            if (each->next.word() == each->word_before && !each->next.work().failed()) continue;
+            if (!each->failed.ok()) return told(each->failed);
+            if (each->next.word() == each->word_before) continue;
             each->next.done();
             changed.push_back({each->of, &each->next});
         }
