@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <cxxabi.h>
+#include <iterator>
 #include <string_view>
 
 namespace hf {
@@ -15,7 +16,9 @@ constexpr std::string_view closure_begin = "auto hf::detail::run<",
 } // namespace
 
 const char* readable_name(const char* linker_name) noexcept {
-    static constinit thread_local char text[512];
+    static constinit thread_local char texts[4][512];
+    static constinit thread_local unsigned turn = 0;
+    auto& text = texts[turn++ % std::size(texts)];
     if (std::strncmp(linker_name, "_Z", 2) != 0) return linker_name;
     int failed = 0;
     char* const whole = abi::__cxa_demangle(linker_name, nullptr, nullptr, &failed);

@@ -33,6 +33,15 @@ TEST(Names, OfClosuresSayWhereTheyStand) {
         std::string(hf::readable_name("_ZN2hf6detail3runIZ4userP4listE3$_0EEDaPKv")).find("user"));
 }
 
+TEST(Names, FourMayStandInOneMessage) {
+    const char* const linker_names[] = {"_Z1av", "_Z1bv", "_Z1cv", "_Z1dv"};
+    std::string said;
+    const char* shown[4];
+    for (int i = 0; i < 4; ++i) shown[i] = hf::readable_name(linker_names[i]);
+    for (const char* name : shown) said += name;
+    EXPECT_EQ(said, "a()b()c()d()");
+}
+
 TEST(Names, OfAnyLengthFit) {
     std::string longest = "_Z";
     longest += "900" + std::string(900, 'x') + "v";

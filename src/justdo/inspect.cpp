@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <base/assert.hpp>
+#include <base/names.hpp>
 #include <justdo/inspect.hpp>
 #include <justdo/room.hpp>
 #include <pool/file_checks.hpp>
@@ -233,17 +234,17 @@ private:
             if (d == 0 && function->resume == nullptr)
                 return corrupt(fmt::format(
                     "the outermost frame: expected a function that can begin a section, found {}",
-                    function->name));
+                    readable_name(function->name)));
             if (head.bytes != sizeof head + round_up(function->frame_bytes, line_bytes))
                 return corrupt(fmt::format(
                     "frame {}: found {} bytes, expected those of {}, which takes {} and a head", d,
-                    head.bytes, function->name, function->frame_bytes));
+                    head.bytes, readable_name(function->name), function->frame_bytes));
             const std::uint64_t place = d + 1 == pc.depth() ? pc.place() : head.place();
             const std::uint64_t point = place & ~std::uint64_t{HF_JUSTDO_SNAPSHOT};
             if (point == 0 || point > function->points)
                 return corrupt(
                     fmt::format("frame {}: found resume point {} of {}, expected 1 to {}", d, point,
-                                function->name, function->points));
+                                readable_name(function->name), function->points));
             next += head.bytes;
             const std::uint64_t above = d + 1 == pc.depth() ? 0 : head.block_above();
             if (above == 0) continue;
@@ -273,7 +274,7 @@ private:
                 path, errc::function_changed,
                 fmt::format("engine justdo: a section was cut short in {} ({}): expected version "
                             "{:#x}, found {:#x}; open the pool with the build that made it{}",
-                            function->name, function->where, function->version,
+                            readable_name(function->name), function->where, function->version,
                             head.function_version, out()));
         if (layout_of(*function) != head.constants)
             return refusal(
@@ -282,7 +283,8 @@ private:
                     "engine justdo: a section was cut short in {} ({}), whose constants lie "
                     "elsewhere in this program: expected layout {:#x}, found {:#x}; open the pool "
                     "with the build that made it{}",
-                    function->name, function->where, layout_of(*function), head.constants, out()));
+                    readable_name(function->name), function->where, layout_of(*function),
+                    head.constants, out()));
         // Frames hold addresses, but nobody knows in which of their words.
         const auto here = reinterpret_cast<std::uint64_t>(in_.file->base());
         if (in_.file->relocated() || here != in_.file->logged_base())
@@ -290,7 +292,8 @@ private:
                 path, errc::address_taken,
                 fmt::format("engine justdo: a section was cut short in {} ({}), and resumes only "
                             "where the pool was mapped then, at {:#x}{}",
-                            function->name, function->where, in_.file->logged_base(), out()));
+                            readable_name(function->name), function->where, in_.file->logged_base(),
+                            out()));
         return {};
     }
 

@@ -2,6 +2,7 @@
 //
 // The recovery of one thread: the steps of resume.hpp that are its own.
 #include <base/assert.hpp>
+#include <base/names.hpp>
 #include <justdo/step.hpp>
 #include <pool/file_checks.hpp>
 
@@ -187,7 +188,7 @@ void thread::resume() {
     frames_.clear();
     resuming_ = again_.size();
     again_.front().function->resume();
-    fatal("%s (%s) returned with a section open", again_.front().function->name,
+    fatal("%s (%s) returned with a section open", readable_name(again_.front().function->name),
           again_.front().function->where);
 }
 

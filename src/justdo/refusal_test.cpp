@@ -209,8 +209,9 @@ TEST_F(JustdoRefusal, AnotherVersionOfTheFunctionNamesItAndBothVersions) {
     leave_open(2);
     change<justdo::frame_head>(frame_at(thread_at_),
                                [](auto& head) { head.function_version = 77; });
-    expect_refused(errc::function_changed, {"push (by_hand)", "expected version 0x1", "found 0x4d",
-                                            "the build that made it", way_out});
+    expect_refused(errc::function_changed,
+                   {"push(list*, unsigned long) (by_hand)", "expected version 0x1", "found 0x4d",
+                    "the build that made it", way_out});
     give_up_and_go_on();
 }
 
@@ -219,8 +220,8 @@ TEST_F(JustdoRefusal, AProgramWithItsConstantsElsewhereNamesTheFunction) {
     leave_open(2);
     change<justdo::frame_head>(frame_at(thread_at_), [](auto& head) { head.constants = 0x1234; });
     expect_refused(errc::function_changed,
-                   {"push (by_hand)", "constants lie elsewhere", "expected layout 0x0",
-                    "found 0x1234", "the build that made it", way_out});
+                   {"push(list*, unsigned long) (by_hand)", "constants lie elsewhere",
+                    "expected layout 0x0", "found 0x1234", "the build that made it", way_out});
     give_up_and_go_on();
 }
 

@@ -2,6 +2,7 @@
 #include <base/assert.hpp>
 #include <base/checksum.hpp>
 #include <base/engines.hpp>
+#include <base/names.hpp>
 #include <justdo/registered.hpp>
 #include <open/registry.hpp>
 
@@ -97,12 +98,12 @@ extern "C" {
 
 void hf_justdo_register(const hf_justdo_function* f) noexcept try {
     if ((f->abi_version & ~HF_ABI_RELOCATABLE) != HF_ABI_VERSION)
-        hf::fatal("%s was instrumented for ABI %u, this library has %u", f->name, f->abi_version,
-                  HF_ABI_VERSION);
+        hf::fatal("%s was instrumented for ABI %u, this library has %u", hf::readable_name(f->name),
+                  f->abi_version, HF_ABI_VERSION);
     if (f->frame_bytes > HF_JUSTDO_FRAME_BYTES_MAX || f->points > HF_JUSTDO_POINT_MAX)
-        hf::fatal("%s (%s): a frame of %u bytes, %u resume points: at most %u and %u", f->name,
-                  f->where, f->frame_bytes, f->points, HF_JUSTDO_FRAME_BYTES_MAX,
-                  HF_JUSTDO_POINT_MAX);
+        hf::fatal("%s (%s): a frame of %u bytes, %u resume points: at most %u and %u",
+                  hf::readable_name(f->name), f->where, f->frame_bytes, f->points,
+                  HF_JUSTDO_FRAME_BYTES_MAX, HF_JUSTDO_POINT_MAX);
     if (f->constants != nullptr) f->constants->layout = hf::justdo::hash_layout(*f->constants);
     hf::justdo::functions& all = hf::justdo::known();
     std::scoped_lock held{all.lock};

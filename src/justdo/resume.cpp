@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <base/assert.hpp>
+#include <base/names.hpp>
 #include <justdo/engine.hpp>
 #include <justdo/inspect.hpp>
 #include <justdo/resume.hpp>
@@ -254,8 +255,9 @@ protected:
 private:
     void stopped(const fault_guard::ending& how) {
         const hf_justdo_function* const f = section_.function();
-        with_.fail(how.code, fmt::format("{} ({}): {}", f != nullptr ? f->name : "a section",
-                                         f != nullptr ? f->where : "unknown place", how.why));
+        with_.fail(how.code,
+                   fmt::format("{} ({}): {}", f != nullptr ? readable_name(f->name) : "a section",
+                               f != nullptr ? f->where : "unknown place", how.why));
         current = nullptr;
     }
     // A lock of another kind may say no for no reason, but not so often. More looks would take long

@@ -3,6 +3,7 @@
 // When a thread's own block has no room, the thread makes another one, and uses that. A section
 // with few locks and few frames never needs it.
 #include <base/assert.hpp>
+#include <base/names.hpp>
 #include <justdo/inspect.hpp>
 #include <justdo/room.hpp>
 #include <justdo/step.hpp>
@@ -127,8 +128,9 @@ std::string thread::where_it_stays() const {
 void thread::no_room_for_lock(const void* lock) const {
     fault_guard::fatal_means(errc::pool_full);
     fatal("%s: %s (%s) takes lock %p, number %u of its section%s",
-          pool_->blocks.full("more of a thread's lock log").what().c_str(), function()->name,
-          function()->where, lock, held_count_ + 1, where_it_stays().c_str());
+          pool_->blocks.full("more of a thread's lock log").what().c_str(),
+          readable_name(function()->name), function()->where, lock, held_count_ + 1,
+          where_it_stays().c_str());
 }
 
 void thread::no_room_for_frame(const hf_justdo_function& function, std::uint64_t bytes) const {
@@ -137,12 +139,13 @@ void thread::no_room_for_frame(const hf_justdo_function& function, std::uint64_t
         fatal("%s (%s): its frame takes %llu bytes, of a thread's %llu: keep large variables in "
               "blocks of the pool, or make the pool with max_bytes of 16 MiB or more, whose "
               "threads have 62 KiB",
-              function.name, function.where, wanted,
+              readable_name(function.name), function.where, wanted,
               static_cast<unsigned long long>(first_.end - first_.offset));
     fault_guard::fatal_means(errc::pool_full);
     fatal("%s: %s (%s) is the %zu. call that is nested, and takes %llu bytes%s",
-          pool_->blocks.full("more of a thread's frames").what().c_str(), function.name,
-          function.where, frames_.size() + 1, wanted, where_it_stays().c_str());
+          pool_->blocks.full("more of a thread's frames").what().c_str(),
+          readable_name(function.name), function.where, frames_.size() + 1, wanted,
+          where_it_stays().c_str());
 }
 
 } // namespace hf::justdo

@@ -215,9 +215,16 @@ inline void push(list* on, std::uint64_t value) {
     }
     hf_justdo_leave();
 }
-inline const hf_justdo_function push_function{
-    HF_ABI_VERSION, sizeof(push_frame), 4002, 1, "push", "by_hand", 5, 0, [] { push(nullptr, 0); },
-    nullptr};
+inline const hf_justdo_function push_function{HF_ABI_VERSION,
+                                              sizeof(push_frame),
+                                              4002,
+                                              1,
+                                              "_Z4pushP4listm",
+                                              "by_hand",
+                                              5,
+                                              0,
+                                              [] { push(nullptr, 0); },
+                                              nullptr};
 
 extern const hf_justdo_function pop_function;
 struct pop_frame {

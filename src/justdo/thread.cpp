@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <base/assert.hpp>
+#include <base/names.hpp>
 #include <justdo/step.hpp>
 #include <section/section.hpp>
 
@@ -31,15 +32,16 @@ void thread::outside(const void* address, const char* call) const noexcept {
     fatal("%s: %p is not in pool %s: a section of engine justdo works on one pool, and on nothing "
           "that dies with the process; in %s (%s)",
           call, address, pool_->file->path().c_str(),
-          function() != nullptr ? function()->name : "no function",
+          function() != nullptr ? readable_name(function()->name) : "no function",
           function() != nullptr ? function()->where : "no place");
 }
 
 /// Checks a step of a thread that is being resumed: it must be what the thread's frames say.
 void thread::goes_on(std::uint64_t offset, std::uint64_t bytes) noexcept {
     if (resuming_ != 0)
-        fatal("%s (%s) diverged when it was resumed: it does not call %s", function()->name,
-              function()->where, again_[frames_.size()].function->name);
+        fatal("%s (%s) diverged when it was resumed: it does not call %s",
+              readable_name(function()->name), function()->where,
+              readable_name(again_[frames_.size()].function->name));
     party_->progressed(offset, bytes);
 }
 
@@ -55,8 +57,9 @@ void* thread::enter_again(const hf_justdo_function& function, std::uint32_t& res
     // Each source that calls a function with a frame has one of its own.
     if (f.function->id != function.id || f.function->version != function.version)
         fatal("%s (%s) diverged when it was resumed: it called %s, now it calls %s",
-              frames_.empty() ? f.function->name : frames_.back().function->name, f.function->where,
-              f.function->name, function.name);
+              frames_.empty() ? readable_name(f.function->name)
+                              : readable_name(frames_.back().function->name),
+              f.function->where, readable_name(f.function->name), readable_name(function.name));
     frames_.push_back(f);
     --resuming_;
     frame_head& head = head_of(f);
@@ -75,7 +78,7 @@ void* thread::enter_inside(const hf_justdo_function& function, std::uint64_t byt
                            std::uint32_t& resumed) {
     if (resuming_ != 0) return enter_again(function, resumed);
     if (open_ && logged_depth() > frames_.size()) // its bytes still count
-        fatal("%s (%s) is called in a section without hf_justdo_call", function.name,
+        fatal("%s (%s) is called in a section without hf_justdo_call", readable_name(function.name),
               function.where);
     frame mine = frames_.empty() ? first_ : frames_.back();
     if (!frames_.empty()) mine.offset += head_of(mine).bytes;
@@ -90,12 +93,13 @@ void thread::leads_elsewhere(const void* pointer, std::uint32_t number) const no
     fatal("%s (%s): argument %u (%p) does not lead into pool %s: memory that dies with the "
           "process is not there when the section is resumed: read it through hf::vlog_preserve "
           "only",
-          function()->name, function()->where, number, pointer, pool_->file->path().c_str());
+          readable_name(function()->name), function()->where, number, pointer,
+          pool_->file->path().c_str());
 }
 
 void thread::leaves_open() const noexcept {
     fatal("%s (%s) returns with a section open, which nothing could resume: a lock is still held",
-          function()->name, function()->where);
+          readable_name(function()->name), function()->where);
 }
 
 void thread::call(std::uint32_t place) {
@@ -280,8 +284,8 @@ bool thread::lock(void* lock, std::uint32_t kind, std::uint32_t place, bool wait
     if (!open_ && current_section != nullptr) // whose re-execution would make this one again
         fatal("%s (%s) begins a section of engine justdo in a section of engine %s, %s (%s): call "
               "it behind that one",
-              function()->name, function()->where, current_section->engine().name,
-              current_section->function()->name, current_section->function()->where);
+              readable_name(function()->name), function()->where, current_section->engine().name,
+              readable_name(current_section->function()->name), current_section->function()->where);
     const bool real = kind != HF_JUSTDO_NO_LOCK;
     const std::uint64_t word =
         lock_word(kind, real ? in_pool(lock, calls->bytes, "hf_justdo_lock") : 0);
