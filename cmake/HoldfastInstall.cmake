@@ -72,6 +72,7 @@ endif()
 if(HOLDFAST_COMPILER AND HOLDFAST_PROGRAMS) # the server's engines are programs of their own, side by side
   install(TARGETS holdfast-kv holdfast-kv-mod RUNTIME DESTINATION bin COMPONENT server)
   install(TARGETS holdfast_command RUNTIME DESTINATION bin COMPONENT tools)
+  install(FILES tools/gdb/print.py DESTINATION share/holdfast/gdb COMPONENT tools) # where the command looks
   if(TARGET holdfast-classify) # beside the compiler, whose libraries it has
     install(TARGETS holdfast-classify RUNTIME DESTINATION bin COMPONENT compiler)
   endif()

@@ -31,6 +31,7 @@ set(CPACK_DEBIAN_COMPILER_PACKAGE_RECOMMENDS holdfast-doc)
 set(CPACK_DEBIAN_TOOLS_PACKAGE_NAME holdfast-tools)
 set(CPACK_DEBIAN_TOOLS_PACKAGE_SECTION utils)
 set(CPACK_DEBIAN_TOOLS_PACKAGE_RECOMMENDS holdfast-doc)
+set(CPACK_DEBIAN_TOOLS_PACKAGE_SUGGESTS "gdb") # holdfast print
 set(CPACK_COMPONENT_TOOLS_DESCRIPTION "The command holdfast: looks into pools, verifies, copies, repairs and watches
  them, and fails programs at every store.")
 set(CPACK_DEBIAN_SERVER_PACKAGE_NAME holdfast-kv)

@@ -5,6 +5,7 @@
 #include "crash_command.hpp"
 #include "history_command.hpp"
 #include "pool_commands.hpp"
+#include "print_command.hpp"
 #include "top_command.hpp"
 #include <cli/command.hpp>
 
@@ -36,6 +37,7 @@ constexpr add_command commands[] = {
     hf::tools::add_crash_command,
     hf::tools::add_history_command,
     hf::tools::add_pool_commands,
+    hf::tools::add_print_command,
     hf::tools::add_top_command,
 };
 

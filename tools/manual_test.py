@@ -44,7 +44,7 @@ class Pages(unittest.TestCase):
 
     def test_subcommands_are_in_the_page(self):
         page = (FOLDER / "man" / "holdfast.1").read_text()
-        for command in ("info", "verify", "copy", "top"):
+        for command in ("info", "verify", "copy", "print", "top"):
             self.assertIn(f'.SS "holdfast {command}"', page)
 
     @unittest.skipUnless(shutil.which("groff"), "no groff")

@@ -6,6 +6,7 @@
 #include <base/names.hpp>
 #include <open/registry.hpp>
 #include <pool/file_checks.hpp>
+#include <verify/image.hpp>
 
 #include <fmt/format.h>
 
@@ -229,6 +230,17 @@ void print_lane(const verify::lane_image& lane) {
 }
 
 } // namespace
+
+result<pool_header> header_of(const std::string& path, std::span<const std::byte> file) {
+    const header_copies copies = verify::read_headers(file);
+    if (!copies.any_valid())
+        return refusal(path, copies.any_pool() ? errc::corrupt : errc::not_a_pool,
+                       copies.any_pool() ? "no header copy verifies"
+                                         : "the file does not start with a pool header");
+    const pool_header& header = copies.chosen();
+    if (status s = check_header(path, header, file.size()); !s.ok()) return s;
+    return header;
+}
 
 space space_of(const verify::pool_image& pool) {
     struct counting final : verify::table_visitor {

@@ -5,6 +5,8 @@
 
 #include <verify/repair.hpp>
 
+#include <holdfast/result.hpp>
+
 #include <cstdint>
 #include <map>
 #include <span>
@@ -25,6 +27,10 @@ struct space {
     std::uint64_t free_chunks = 0; // without a block: for any size
     std::uint64_t disk_bytes = 0;  // taken by the file in the file system
 };
+/// The header copy that counts.
+///
+/// Errors:   not_a_pool, corrupt, and those of check_header.
+result<pool_header> header_of(const std::string& path, std::span<const std::byte> file);
 space space_of(const verify::pool_image& pool);
 void print_info(const std::string& path, const verify::report& found, const space& blocks,
                 bool json);

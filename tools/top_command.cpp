@@ -49,13 +49,9 @@ result<sample> take(const std::string& path, const sample* before) {
     auto file = verify::read_file::look(path);
     if (!file) return file.error();
     const std::span<const std::byte> bytes = file->bytes();
-    const header_copies copies = verify::read_headers(bytes);
-    if (!copies.any_valid())
-        return refusal(path, copies.any_pool() ? errc::corrupt : errc::not_a_pool,
-                       copies.any_pool() ? "no header copy verifies"
-                                         : "the file does not start with a pool header");
-    const pool_header& header = copies.chosen();
-    if (status s = check_header(path, header, bytes.size()); !s.ok()) return s;
+    const result<pool_header> found = header_of(path, bytes);
+    if (!found) return found.error();
+    const pool_header& header = *found;
     sample now;
     now.at = std::chrono::steady_clock::now();
     now.generation = header.generation;

@@ -119,6 +119,7 @@ public:
     ///           pool grew).
     template <class T> result<T*> find_root() {
         static_assert(detail::stored<T>::checked);
+        [[maybe_unused]] detail::root_of<T> type;
         result<void*> found = root_bytes(sizeof(T));
         if (!found) return found.error();
         return static_cast<T*>(*found);
@@ -126,6 +127,7 @@ public:
     /// The same, but null on an error. The log (stderr, <holdfast/log.hpp>) says which error.
     template <class T> T* root() noexcept {
         static_assert(detail::stored<T>::checked);
+        [[maybe_unused]] detail::root_of<T> type;
         return static_cast<T*>(root_or_say(sizeof(T)));
     }
 

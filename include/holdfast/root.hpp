@@ -25,6 +25,7 @@ template <class Object, class Pool> Object* find_root(Pool& in) noexcept {
     return in.template root<Object>();
 }
 template <class Object> Object* find_root(hf_pool* in) noexcept {
+    [[maybe_unused]] root_of<Object> type;
     void* found = nullptr;
     return hf_pool_root(in, sizeof(Object), &found) == HF_OK ? static_cast<Object*>(found)
                                                              : nullptr;

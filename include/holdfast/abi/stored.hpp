@@ -22,4 +22,8 @@ template <class T> struct stored {
     static constexpr bool checked = true;
 };
 
+/// A program that asks pools for a T has a variable of this type, which is nothing but its name in
+/// the debug information: `holdfast print` finds the root's type by it.
+template <class T> struct root_of {};
+
 } // namespace hf::detail
