@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <base/assert.hpp>
+#include <base/environment.hpp>
 #include <base/symbols.hpp>
 #include <open/mark_guard.hpp>
 #include <open/pool_impl.hpp>
@@ -9,7 +10,6 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
-#include <cstdlib>
 #include <cstring>
 #include <execinfo.h>
 #include <mutex>
@@ -159,8 +159,8 @@ void on_fault(int signal, siginfo_t* about, void* context) {
 }
 
 bool asked_by_environment() noexcept {
-    const char* const asked = std::getenv("HOLDFAST_GUARD");
-    return asked != nullptr && std::string_view(asked) == "1";
+    static constinit environment_switch asked("HOLDFAST_GUARD");
+    return asked.is_on();
 }
 
 } // namespace

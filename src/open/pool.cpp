@@ -2,6 +2,7 @@
 //
 // The public face of a pool: opened, asked, closed.
 #include <base/assert.hpp>
+#include <base/environment.hpp>
 #include <base/log.hpp>
 #include <open/mark_guard.hpp>
 #include <open/migration.hpp>
@@ -17,7 +18,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <new>
 #include <utility>
 
@@ -330,8 +330,8 @@ bool pool::impl::checks_pointers_anyway() noexcept {
 #if defined(HF_SLOW_ASSERTIONS)
     return true;
 #else
-    const char* const asked = std::getenv("HOLDFAST_CHECK_POINTERS");
-    return asked != nullptr && asked[0] == '1' && asked[1] == '\0';
+    static constinit environment_switch asked("HOLDFAST_CHECK_POINTERS");
+    return asked.is_on();
 #endif
 }
 
