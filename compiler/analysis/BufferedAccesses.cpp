@@ -168,9 +168,7 @@ findBufferedAccesses(const Sections &All, const FreshFunctions &Fresh) {
 }
 
 static std::string nameOf(const CallBase &Call) {
-  StringRef Name = calledFunction(Call)->getName();
-  Name.consume_front("hf_c_");
-  return Name.str();
+  return libraryNameOf(calledFunction(Call)->getName());
 }
 
 void findUnbufferable(const Sections &All, const FreshFunctions &Fresh,

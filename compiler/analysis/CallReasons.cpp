@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "analysis/CallReasons.h"
+#include "analysis/Calls.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringSet.h"
@@ -78,6 +79,48 @@ static bool mayBePure(const Function &F, StringRef Demangled) {
     if (!Parameters.take_front(At).ends_with("const"))
       return false;
   return true;
+}
+
+bool isFunctionHook(StringRef Name) {
+  return Name.starts_with("__cyg_profile_func_");
+}
+
+bool isForHooks(const IntrinsicInst &Call) {
+  return Call.getIntrinsicID() == Intrinsic::returnaddress &&
+         all_of(Call.users(), [](const User *U) {
+           const auto *By = dyn_cast<CallBase>(U);
+           const Function *Callee = By ? calledFunction(*By) : nullptr;
+           return Callee && isFunctionHook(Callee->getName());
+         });
+}
+
+StringRef stringStreamOf(StringRef Name) {
+  for (auto [Part, Class] :
+       {std::pair{"basic_ostringstream", "std::ostringstream"},
+        {"basic_istringstream", "std::istringstream"},
+        {"basic_stringstream", "std::stringstream"},
+        {"basic_stringbuf", "std::stringbuf"}})
+    if (Name.contains(Part))
+      return Class;
+  return "";
+}
+
+bool isOfStreams(StringRef Name) {
+  return !stringStreamOf(Name).empty() ||
+         any_of(ArrayRef<StringRef>{"ios_base", "basic_ios", "basic_streambuf",
+                                    "basic_ostream", "basic_istream", "locale",
+                                    "16__ostream_insert"},
+                [&](StringRef Part) { return Name.contains(Part); }) ||
+         Name.starts_with("_ZNSo") || Name.starts_with("_ZNSi") ||
+         Name.starts_with("_ZStls") || Name.starts_with("_ZStrs");
+}
+
+std::string whyStringStream(StringRef Class) {
+  return (Class +
+          ": the library formats by a locale, out of sight; append to a "
+          "std::string (std::to_string, std::to_chars), or call snprintf "
+          "on a local array")
+      .str();
 }
 
 std::string whyHidden(const Function &F) {

@@ -9,7 +9,7 @@
 #include "analysis/Engines.h"
 
 #include "llvm/IR/Function.h"
-#include "llvm/IR/Intrinsics.h"
+#include "llvm/IR/IntrinsicInst.h"
 #include <string>
 
 namespace holdfast {
@@ -28,6 +28,19 @@ bool varies(llvm::StringRef Name);
 std::string whyMachineState(llvm::Intrinsic::ID Id);
 
 /// Returns why a section may not call a function whose body is not visible.
+/// -finstrument-functions: called at the start and the end of each function, with
+/// addresses of code. What they do is no part of the section.
+bool isFunctionHook(llvm::StringRef Name);
+/// Whether it makes an address for such calls alone.
+bool isForHooks(const llvm::IntrinsicInst &Call);
+
+/// The string stream that a function of this name is a member of, such as
+/// "std::ostringstream"; empty: none.
+llvm::StringRef stringStreamOf(llvm::StringRef Name);
+/// Whether it is a function of streams, or of what they are made of.
+bool isOfStreams(llvm::StringRef Name);
+std::string whyStringStream(llvm::StringRef Class);
+
 std::string whyHidden(const llvm::Function &F);
 
 /// Returns why a section of an engine that does not 'callsElsewhere' may not call

@@ -121,6 +121,30 @@ static const std::vector<RuntimeVersion> &runtimeVersions() {
       T.push_back({Name, Name, CallKind::Logs});
     for (StringRef Name : {"lgamma", "lgammaf", "lgammal"})
       T.push_back({Name, Name, CallKind::NoAccess});
+    // Floating point in <charconv>; libc++ has only one direction.
+    static const struct {
+      StringRef Name, Stem;
+    } Numbers[] = {
+#define HF_NUMBER(letter)                                                      \
+  {"_ZSt8to_charsPcS_" letter, "to_chars_" letter},                            \
+      {"_ZSt8to_charsPcS_" letter "St12chars_format", "to_chars_as_" letter},  \
+      {"_ZSt8to_charsPcS_" letter "St12chars_formati",                         \
+       "to_chars_digits_" letter},                                             \
+      {"_ZSt10from_charsPKcS0_R" letter "St12chars_format",                    \
+       "from_chars_" letter},                                                  \
+      {"_ZNSt3__18to_charsEPcS0_" letter, "to_chars_" letter},                 \
+      {"_ZNSt3__18to_charsEPcS0_" letter "NS_12chars_formatE",                 \
+       "to_chars_as_" letter},                                                 \
+  {                                                                            \
+    "_ZNSt3__18to_charsEPcS0_" letter "NS_12chars_formatEi",                   \
+        "to_chars_digits_" letter                                              \
+  }
+        HF_NUMBER("f"), HF_NUMBER("d"), HF_NUMBER("e")};
+#undef HF_NUMBER
+    for (const auto &N : Numbers)
+      T.push_back({N.Name, N.Stem, CallKind::Logs});
+    for (StringRef Name : {"wcscpy", "wcsncpy", "wcscat", "wcsncat"})
+      T.push_back({Name, Name, CallKind::Logs});
     return T;
   }();
   return Table;
@@ -147,6 +171,13 @@ static const RuntimeVersion *findRuntimeVersion(StringRef Name) {
     if (V.Stem == Name)
       return &V;
   return nullptr;
+}
+
+std::string libraryNameOf(StringRef Name) {
+  if (const RuntimeVersion *V = findRuntimeVersion(Name))
+    Name = V->Name;
+  std::string Demangled = demangle(Name);
+  return StringRef(Demangled).split('(').first.str();
 }
 
 int calledBack(const CallBase &Call) {
@@ -245,6 +276,8 @@ static bool touchesNoMemory(StringRef Name) {
                // optimisation clang leaves its constructors to the library.
                (Name.starts_with("_ZNSaIcE") && !Name.contains("allocate")) ||
                Name.starts_with("__sanitizer_cov_") ||
+               // Counters of -fprofile-generate.
+               Name.starts_with("__llvm_profile_instrument_") ||
                // memcpy and relatives are not among them: those write.
                ((Name.starts_with("__asan_") || Name.starts_with("__tsan_")) &&
                 !Name.contains("_mem")) ||
@@ -258,6 +291,8 @@ static bool readsThroughArguments(StringRef Name) {
              true)
       .Cases("strchrnul", "strstr", "strspn", "strcspn", "memmem", true)
       .Cases("strpbrk", "wcslen", "wmemchr", "wmemcmp", true)
+      .Cases("wcsnlen", "wcscmp", "wcsncmp", "wcschr", "wcsrchr", true)
+      .Cases("wcsstr", "wcsspn", "wcscspn", "wcspbrk", true)
       .Case("_ZSt11_Hash_bytesPKvmm", true)
       .Default(false);
 }
@@ -415,6 +450,8 @@ static bool isPoolLock(StringRef Name) {
 }
 
 static CallMeaning classifyIntrinsic(const IntrinsicInst &Call) {
+  if (isForHooks(Call))
+    return {CallKind::NoAccess, ""};
   if (std::string Why = whyMachineState(Call.getIntrinsicID()); !Why.empty())
     return {CallKind::Forbidden, Why};
   switch (Call.getIntrinsicID()) {
@@ -521,7 +558,7 @@ CallMeaning classifyCall(const CallBase &Call) {
     return {CallKind::Preserve, ""};
   if (Name == "hf_free" || Name == "hf_adopt" || Name == "hf_crash_point" ||
       Name == AbortSection || Name == "hf_section_in" || Name == LinkGuard ||
-      isSelection(Call))
+      isFunctionHook(Name) || isSelection(Call))
     return {CallKind::NoAccess, ""};
   if (Callee->hasFnAttribute(PureAttr) || Call.hasFnAttr(PureAttr))
     return {CallKind::NoAccess, ""};

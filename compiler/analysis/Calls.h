@@ -78,6 +78,10 @@ inline bool isSelection(const llvm::CallBase &Call) {
 /// this name; empty: none.
 std::string runtimeVersionOf(llvm::StringRef Name);
 
+/// The library's function as its header names it: the one that a function of the
+/// runtime of this name stands for, or this name's own.
+std::string libraryNameOf(llvm::StringRef Name);
+
 /// The function of the runtime that ends the process where the operator new of
 /// this name throws; empty: none. For sections that no exception may leave.
 llvm::StringRef quietNewOf(llvm::StringRef Name);

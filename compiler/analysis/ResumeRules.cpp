@@ -88,9 +88,7 @@ private:
   }
 
   static std::string nameOf(const CallBase &Call) {
-    StringRef Name = calledFunction(Call)->getName();
-    Name.consume_front("hf_c_");
-    return Name.str();
+    return libraryNameOf(calledFunction(Call)->getName());
   }
 
   /// Whether it copies or fills, and does nothing else.

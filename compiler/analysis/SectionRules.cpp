@@ -8,8 +8,8 @@
 //    back, is allowed where sections can be taken back: exceptions, clocks,
 //    indirect calls, globals (3), and preserving late (5). Memory outside of the
 //    pool and volatile accesses are allowed where sections never run again.
-// 2. It makes no atomic access, no fence between threads and no computed goto, and throws no exception that a handler inside it would
-//    catch.
+// 2. It makes no atomic access and no fence between threads, and throws no exception
+//    that a handler inside it would catch.
 // 3. Of globals it uses constants only. Others are volatile: nobody restores or
 //    records them.
 // 4. Addresses of locals stay in locals: they mean nothing to another process;
@@ -168,6 +168,7 @@ public:
     findFreshFunctions(Instances, Fresh);
     findThrowers();
     summarize();
+    failStringStreams();
     for (const auto &F : All.Functions) {
       Current = F.get();
       for (Instruction &I : instructions(*F->Instance))
@@ -225,6 +226,37 @@ private:
   StringSet<> Reported; // a function may be there twice: as a section's own,
                         // and as a helper
   bool Clean = true;
+  bool HasStringStream = false;
+
+  /// One mistake, one error: whatever else a function does with its string stream
+  /// follows from that.
+  void failStringStreams() {
+    for (const auto &F : All.Functions) {
+      Current = F.get();
+      for (Instruction &I : instructions(*F->Instance)) {
+        StringRef Class = stringStreamIn(I);
+        if (Class.empty())
+          continue;
+        fail(whyStringStream(Class), I.getDebugLoc());
+        HasStringStream |= !F->Possible;
+        break;
+      }
+    }
+  }
+
+  static StringRef stringStreamIn(const Instruction &I) {
+    const auto *Call = dyn_cast<CallBase>(&I);
+    const Function *Callee = Call ? calledFunction(*Call) : nullptr;
+    return Callee && classifyCall(*Call).Kind == CallKind::Forbidden
+               ? stringStreamOf(Callee->getName())
+               : "";
+  }
+
+  bool followsFromStringStream(const CallBase &Call) const {
+    const Function *Callee = calledFunction(Call);
+    return HasStringStream && !Current->Possible && Callee &&
+           isOfStreams(Callee->getName());
+  }
 
   void fail(const Twine &Message, const DebugLoc &Where) {
     if (Current->Possible)
@@ -279,8 +311,8 @@ private:
             "access relative to a segment register: thread-local memory, which "
             "is neither a constant nor recorded",
             Where);
-    if (isa<IndirectBrInst>(I) || isa<CallBrInst>(I))
-      fail("computed goto", Where);
+    if (isa<CallBrInst>(I))
+      fail("assembly that jumps", Where);
     bool Unwinds = isa<LandingPadInst, ResumeInst, InvokeInst>(I);
     if ((I.isEHPad() || Unwinds) && !(IsOnce && Unwinds))
       fail("exception handling of a kind that is not supported", Where);
@@ -292,7 +324,8 @@ private:
           (Meaning.Kind == CallKind::Indirect && !IsOnce) ||
           (Meaning.Kind == CallKind::Scratch && RunsAgain) ||
           (Meaning.Kind == CallKind::Locks && !Resumes))
-        fail(Meaning.Why, Where);
+        if (!followsFromStringStream(*Call))
+          fail(Meaning.Why, Where);
       const EngineInfo &Engine = *All.Options.Engine;
       if (Meaning.Kind == CallKind::Elsewhere && !Engine.callsElsewhere())
         fail(whyElsewhere(*calledFunction(*Call), Engine), Where);

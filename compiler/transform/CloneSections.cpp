@@ -18,6 +18,7 @@
 //    Possible exactly if no direct calls lead from a section to it.
 #include "transform/CloneSections.h"
 #include "analysis/Calls.h"
+#include "transform/ComputedGotos.h"
 #include "transform/MaskedAccesses.h"
 #include "transform/ReplaceLibraryCalls.h"
 
@@ -77,6 +78,7 @@ private:
                          const SectionFunction *CalledIn = nullptr,
                          DebugLoc CalledAt = {}) {
     ValueToValueMapTy Map;
+    expandComputedGotos(F);
     Function *Instance = CloneFunction(&F, Map);
     Instance->setName(F.getName() + Suffix);
     Instance->setComdat(nullptr);

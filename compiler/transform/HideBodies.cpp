@@ -17,6 +17,7 @@
 #include "transform/HideBodies.h"
 #include "analysis/Names.h"
 #include "analysis/SectionRules.h"
+#include "transform/ComputedGotos.h"
 #include "transform/InsertCalls.h"
 
 #include "llvm/IR/IRBuilder.h"
@@ -95,6 +96,8 @@ static void callGuard(Function &Txfunc, Function &Body) {
 }
 
 bool hideBody(Function &Txfunc) {
+  if (!Txfunc.isDeclaration())
+    expandComputedGotos(Txfunc);
   if (Txfunc.isDeclaration() || whyUnfit(Txfunc) ||
       any_of(Txfunc, [](const BasicBlock &B) { return B.hasAddressTaken(); }))
     return false;

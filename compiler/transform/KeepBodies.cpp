@@ -9,6 +9,7 @@
 // stays the same.
 #include "transform/KeepBodies.h"
 #include "analysis/Names.h"
+#include "transform/ComputedGotos.h"
 #include "transform/MarkFunctions.h"
 
 #include "llvm/ADT/DenseMap.h"
@@ -80,6 +81,7 @@ private:
     Function *&Copy = Copies[&F];
     if (!Copy) {
       ValueToValueMapTy Map;
+      expandComputedGotos(F);
       Copy = CloneFunction(&F, Map);
       Copy->setName(F.getName() + ".hf_kept");
       Copy->setLinkage(GlobalValue::InternalLinkage);

@@ -14,14 +14,17 @@
 
 #include <algorithm>
 #include <cctype>
+#include <charconv>
 #include <cmath>
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <cwchar>
 #include <locale.h>
 #include <new>
 #include <strings.h>
+#include <system_error>
 
 namespace {
 
@@ -39,6 +42,11 @@ template <class T> void store(T* to, T value) noexcept {
 void copy(char* to, const void* from, std::size_t bytes) noexcept {
     hf_c_overwrite(to, bytes);
     std::memcpy(to, from, bytes);
+}
+
+void copy_wide(wchar_t* to, const wchar_t* from, std::size_t count) noexcept {
+    hf_c_overwrite(to, count * sizeof(wchar_t));
+    std::wmemcpy(to, from, count);
 }
 
 /// The thread's locale is the C locale for as long as this lives.
@@ -76,6 +84,25 @@ int print(char* to, std::size_t bytes, const char* format, va_list args) noexcep
     }
     std::free(large);
     return length;
+}
+
+/// std::to_chars, by way of volatile memory likewise.
+template <class... How>
+std::to_chars_result print_number(char* first, char* last, How... how) noexcept {
+    const auto room = static_cast<std::size_t>(last - first);
+    char small[512];
+    char* large = nullptr;
+    char* text = small;
+    std::to_chars_result made = std::to_chars(text, text + std::min(room, sizeof small), how...);
+    if (made.ec != std::errc{} && room > sizeof small) {
+        text = large = static_cast<char*>(std::malloc(room));
+        if (large == nullptr) hf::fatal("to_chars in a section: no memory for %zu bytes", room);
+        made = std::to_chars(text, text + room, how...);
+    }
+    const auto length = static_cast<std::size_t>(made.ptr - text);
+    if (made.ec == std::errc{}) copy(first, text, length);
+    std::free(large);
+    return {made.ec == std::errc{} ? first + length : last, made.ec};
 }
 
 /// Fortified callers say how much room there is.
@@ -238,6 +265,52 @@ int hf_c_sprintf_chk(char* to, int, std::size_t room, const char* format, ...) n
     va_end(args);
     if (length >= 0) check_room(static_cast<std::size_t>(length) + 1, room, "sprintf");
     return length;
+}
+
+#define HF_NUMBER_AS_TEXT(suffix, type)                                                            \
+    std::to_chars_result hf_c_to_chars_##suffix(char* first, char* last, type value) noexcept {    \
+        return print_number(first, last, value);                                                   \
+    }                                                                                              \
+    std::to_chars_result hf_c_to_chars_as_##suffix(char* first, char* last, type value,            \
+                                                   std::chars_format format) noexcept {            \
+        return print_number(first, last, value, format);                                           \
+    }                                                                                              \
+    std::to_chars_result hf_c_to_chars_digits_##suffix(                                            \
+        char* first, char* last, type value, std::chars_format format, int digits) noexcept {      \
+        return print_number(first, last, value, format, digits);                                   \
+    }                                                                                              \
+    std::from_chars_result hf_c_from_chars_##suffix(                                               \
+        const char* first, const char* last, type* value, std::chars_format format) noexcept {     \
+        type found = 0;                                                                            \
+        const std::from_chars_result read = std::from_chars(first, last, found, format);           \
+        if (read.ec == std::errc{}) store(value, found);                                           \
+        return read;                                                                               \
+    }
+HF_NUMBER_AS_TEXT(f, float)
+HF_NUMBER_AS_TEXT(d, double)
+HF_NUMBER_AS_TEXT(e, long double)
+#undef HF_NUMBER_AS_TEXT
+
+// Wide characters.
+wchar_t* hf_c_wcscpy(wchar_t* to, const wchar_t* from) noexcept {
+    copy_wide(to, from, std::wcslen(from) + 1);
+    return to;
+}
+wchar_t* hf_c_wcsncpy(wchar_t* to, const wchar_t* from, std::size_t count) noexcept {
+    hf_c_overwrite(to, count * sizeof(wchar_t));
+    return std::wcsncpy(to, from, count);
+}
+wchar_t* hf_c_wcscat(wchar_t* to, const wchar_t* from) noexcept {
+    copy_wide(to + std::wcslen(to), from, std::wcslen(from) + 1);
+    return to;
+}
+wchar_t* hf_c_wcsncat(wchar_t* to, const wchar_t* from, std::size_t most) noexcept {
+    wchar_t* const end = to + std::wcslen(to);
+    const std::size_t length = ::wcsnlen(from, most);
+    hf_c_overwrite(end, (length + 1) * sizeof(wchar_t));
+    std::wmemcpy(end, from, length);
+    end[length] = L'\0';
+    return to;
 }
 
 // Order.

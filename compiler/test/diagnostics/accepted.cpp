@@ -7,6 +7,9 @@
 // RUN: %hf_clangxx -O2 -Werror -fsanitize=undefined -c %s -o %t.o
 // RUN: %hf_clangxx -O1 -Werror -fsanitize=thread -c %s -o %t.o
 // RUN: %hf_clangxx -O1 -Werror -fprofile-instr-generate -fcoverage-mapping -c %s -o %t.o
+// RUN: %hf_clangxx -O2 -Werror -fprofile-generate -c %s -o %t.o
+// RUN: %hf_clangxx -O0 -Werror -finstrument-functions -c %s -o %t.o
+// RUN: %hf_clangxx -O2 -Werror -finstrument-functions-after-inlining -c %s -o %t.o
 // RUN: %hf_clangxx -O2 -Werror -mllvm -holdfast-engine=undo -c %s -o %t.o
 // RUN: %hf_clangxx -O3 -march=x86-64-v4 -Werror -c %s -o %t.o
 #include <holdfast/txfunc.hpp>
@@ -115,4 +118,14 @@ HF_TXFUNC void many_branches(long* to, const long* bytes, bool all) noexcept {
 #define HF_STEP(i) if (count > i && kept[i] > i) to[i] += kept[i];
 #define HF_STEPS(i) HF_STEP(i) HF_STEP(i + 1) HF_STEP(i + 2) HF_STEP(i + 3) HF_STEP(i + 4) HF_STEP(i + 5)
     HF_STEPS(0) HF_STEPS(6) HF_STEPS(12) HF_STEPS(18)
+}
+
+HF_TXFUNC void computed_goto(long* p, int which) noexcept {
+    static const void* const targets[] = {&&one, &&two};
+    goto* targets[which];
+one:
+    *p = 1;
+    return;
+two:
+    *p = 2;
 }

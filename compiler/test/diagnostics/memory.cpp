@@ -60,16 +60,5 @@ HF_TXFUNC void preserves_late(long* p, const long* v) noexcept {
     *p += *hf::vlog_preserve(v);
 }
 
-HF_TXFUNC void computed_goto(long* p, int which) noexcept {
-    static const void* const targets[] = {&&one, &&two};
-    // CHECK-DAG: memory.cpp:{{[0-9]+}}:{{.*}}error: computed goto
-    goto* targets[which];
-one:
-    *p = 1;
-    return;
-two:
-    *p = 2;
-}
-
 // CHECK-DAG: memory.cpp:[[@LINE+1]]:{{.*}}error: failure-atomic function 'variadic(long*, ...)' takes variable arguments
 HF_TXFUNC void variadic(long* p, ...) noexcept { *p = 1; }
