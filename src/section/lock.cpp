@@ -2,19 +2,33 @@
 //
 // word = [generation:32][writer waits:1][writer:1][readers:30]. A word of another generation is
 // free: the thread that held it died with its process. Waiting spins briefly, then yields: sections
-// are short.
+// are short. A thread that waits for very long says where: mostly two threads have taken two locks
+// in different orders, and wait for each other.
 //
 // A program that is built with ThreadSanitizer learns of each lock: the sanitizer does not see what
 // happens in a library that is built without it.
 #include <base/assert.hpp>
+#include <base/log.hpp>
 #include <base/names.hpp>
+#include <base/symbols.hpp>
 #include <open/pool_impl.hpp>
 #include <open/registry.hpp>
+#include <section/lock_wait.hpp>
 #include <section/section.hpp>
 
 #include <holdfast/lock.hpp>
 
+#include <fmt/format.h>
+
+#include <array>
+#include <chrono>
+#include <execinfo.h>
+#include <mutex>
+#include <new>
 #include <sched.h>
+#include <span>
+#include <string>
+#include <vector>
 
 // ThreadSanitizer's own, where the program has it (sanitizer/tsan_interface.h).
 extern "C" [[gnu::weak]] void __tsan_mutex_pre_lock(void*, unsigned) noexcept;
@@ -23,6 +37,9 @@ extern "C" [[gnu::weak]] int __tsan_mutex_pre_unlock(void*, unsigned) noexcept;
 extern "C" [[gnu::weak]] void __tsan_mutex_post_unlock(void*, unsigned) noexcept;
 
 namespace hf {
+
+constinit std::atomic<unsigned> lock_wait_ms_max{10'000};
+
 namespace {
 
 /// Kinds of locks, in the sanitizer's numbers. Zeros are a lock that nobody makes: linker_init.
@@ -80,14 +97,70 @@ void check_two_phase(const char* call) noexcept {
           call, readable_name(open->function()->name), open->function()->where);
 }
 
+/// "count at bank.cpp:12, called by …": the calls of the program that led here, behind the
+/// library's.
+std::string calls_here() {
+    static std::mutex one_at_a_time;
+    const std::scoped_lock held{one_at_a_time};
+    std::array<void*, 24> frames{};
+    const int count = ::backtrace(frames.data(), static_cast<int>(frames.size()));
+    std::string out;
+    std::size_t calls = 0;
+    constexpr std::size_t calls_max = 3;
+    for (void* at : std::span(frames).first(static_cast<std::size_t>(count))) {
+        const std::vector<std::string> here = calls_at({{at}});
+        if (here.empty() || here.back().starts_with("hf::")) continue;
+        for (const std::string& call : here)
+            if (calls < calls_max) out += (calls++ == 0 ? "" : ", called by ") + call;
+    }
+    return out.empty() ? "a function without a name" : out;
+}
+
+std::string place_of(const void* lock) {
+    const pool::impl* const in = registry::pool_of(lock);
+    return in == nullptr
+               ? fmt::format("the lock at {}", lock)
+               : fmt::format("{}: the lock at byte {}", in->file->path(), in->offset_of(lock));
+}
+
 class backoff {
 public:
+    explicit backoff(const std::atomic<std::uint64_t>& lock) noexcept : lock_(lock) {}
     void wait() noexcept {
-        if (++rounds_ > 16) ::sched_yield();
+        if (++rounds_ <= 16) return;
+        ::sched_yield();
+        if (rounds_ % 1024 == 0) [[unlikely]]
+            look_at_clock();
     }
 
 private:
+    using clock = std::chrono::steady_clock;
+    void look_at_clock() noexcept {
+        if (said_) return;
+        if (since_ == clock::time_point{}) since_ = clock::now();
+        const std::chrono::milliseconds longest{lock_wait_ms_max.load(std::memory_order_relaxed)};
+        if (clock::now() - since_ < longest) return;
+        said_ = true;
+        say_that_it_waits(longest);
+    }
+    void say_that_it_waits(std::chrono::milliseconds longest) const noexcept try {
+        const std::uint64_t state = lock_.load(std::memory_order_relaxed) & state_mask;
+        const std::string has_it = (state & writer_bit) != 0
+                                       ? "a writer"
+                                       : fmt::format("{} readers", state & readers_mask);
+        say(severity::warning,
+            fmt::format("{} is waited for since {} ms, and {} has it, in {}. Where two threads say "
+                        "this, each may have the lock that the other one waits for. Expected: all "
+                        "threads take their locks in one order, or all at once by std::scoped_lock",
+                        place_of(&lock_), longest.count(), has_it, calls_here())
+                .c_str());
+    } catch (const std::bad_alloc&) { // it waits on
+    }
+
+    const std::atomic<std::uint64_t>& lock_;
     unsigned rounds_ = 0;
+    bool said_ = false;
+    clock::time_point since_{};
 };
 
 bool try_to_write(std::atomic<std::uint64_t>& word) noexcept {
@@ -103,7 +176,7 @@ bool try_to_write(std::atomic<std::uint64_t>& word) noexcept {
 
 bool write(std::atomic<std::uint64_t>& word) noexcept {
     const std::uint64_t free = free_word(&word);
-    backoff turn;
+    backoff turn{word};
     while (!try_to_write(word)) {
         std::uint64_t seen = word.load(std::memory_order_relaxed);
         const bool held = (seen & ~state_mask) == free && (seen & (writer_bit | readers_mask)) != 0;
@@ -138,7 +211,7 @@ bool try_to_read(std::atomic<std::uint64_t>& word) noexcept {
 }
 
 bool read(std::atomic<std::uint64_t>& word) noexcept {
-    backoff turn;
+    backoff turn{word};
     while (!try_to_read(word)) turn.wait();
     return true;
 }
