@@ -352,6 +352,8 @@ pool::~pool() {
     }
     impl_->end_own_work(false); // sections look their pool up
     registry::remove(impl_.get());
+    if (const pool_file& file = *impl_->file; impl_->guard_signals && !file.in_memory())
+        fault_guard::note_closed(file.base(), file.shape().max_bytes, file.path().c_str());
     impl_->close();
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <base/assert.hpp>
+#include <base/names.hpp>
 #include <pool/fault_guard.hpp>
 
 #include <fmt/format.h>
@@ -9,6 +10,7 @@
 #include <cerrno>
 #include <csetjmp>
 #include <csignal>
+#include <cstdio>
 #include <cstring>
 #include <ctime>
 #include <memory>
@@ -96,15 +98,57 @@ const watched_file* parents_around(const void* address) noexcept {
     return nullptr;
 }
 
-void explain_fork(const watched_file& file) noexcept {
+/// One line on stderr, put together without allocating.
+template <class... Parts>
+void write_line(fmt::format_string<const Parts&...> format, const Parts&... parts) noexcept {
     char line[1024];
-    char* end = fmt::format_to_n(line, sizeof line,
-                                 "holdfast: {}: this is a child of the process that has opened "
-                                 "the pool, and has no part in it: it must open a pool of its "
-                                 "own\n",
-                                 file.path)
-                    .out;
+    char* const end = fmt::format_to_n(line, sizeof line, format, parts...).out;
     (void)!::write(STDERR_FILENO, line, std::min<std::size_t>(end - line, sizeof line));
+}
+
+void explain_fork(const watched_file& file) noexcept {
+    write_line("holdfast: {}: this is a child of the process that has opened the pool, and has no "
+               "part in it: it must open a pool of its own\n",
+               file.path);
+}
+
+struct closed_pool {
+    std::uintptr_t base = 0;
+    std::atomic<std::uintptr_t> bytes{0}; // 0: what stands beside it is not whole
+    char path[256];
+};
+std::array<closed_pool, watched_max> closed; // the oldest is forgotten first
+std::atomic<std::size_t> closed_count{0};
+
+const closed_pool* closed_around(std::uintptr_t address) noexcept {
+    const std::size_t count = closed_count.load(std::memory_order_acquire);
+    for (std::size_t i = count; i-- > 0 && count - i <= closed.size();) { // the newest first
+        const closed_pool& each = closed[i % closed.size()];
+        const std::uintptr_t bytes = each.bytes.load(std::memory_order_acquire);
+        if (address - each.base < bytes) return &each;
+    }
+    return nullptr;
+}
+
+constinit thread_local no_block not_given __attribute__((tls_model("initial-exec")));
+
+/// Explains an access to memory that is not mapped, where it follows from a mistake in the use of a
+/// pool.
+void explain_unmapped(const void* at) noexcept {
+    constexpr std::uint64_t page_bytes = 4096;
+    const auto address = reinterpret_cast<std::uintptr_t>(at);
+    if (const no_block& asked = not_given;
+        address < std::max(page_bytes, asked.bytes) && asked.still != nullptr && asked.still(asked))
+        write_line("holdfast: {}: pool_full: section {} ({}) uses null as a block: it asked for {} "
+                   "bytes, and the pool has no room for them. Expected: a look at what hf::make or "
+                   "hf_alloc returns before it is used. The section has not committed\n",
+                   asked.path, readable_name(asked.function), asked.where, asked.bytes);
+    else if (const closed_pool* pool = closed_around(address))
+        write_line(
+            "holdfast: {}: an access at byte {} of this pool, which was closed: no address in "
+            "it is good any more. Expected: the hf::pool lives as long as anything uses its "
+            "objects; after the next open a program begins at the root\n",
+            pool->path, address - pool->base);
 }
 
 /// One line on stderr, put together without allocating.
@@ -198,6 +242,7 @@ void on_fault(int signal, siginfo_t* about, void* context) {
     if (at.file != nullptr) explain(at);
     else if (const watched_file* f = by_access ? parents_around(about->si_addr) : nullptr)
         explain_fork(*f);
+    else if (signal == SIGSEGV && about->si_code == SEGV_MAPERR) explain_unmapped(about->si_addr);
     errno = error;
     pass_on(signal, about, context);
 }
@@ -290,7 +335,7 @@ __attribute__((noinline)) void enter(frame& f, const std::function<void()>& body
 watched_file::watched_file(const std::byte* at, const std::atomic<std::uint64_t>& bytes, int fd,
                            const char* name)
     : base(at), size_bytes(&bytes), descriptor(fd), path(name) {
-    acquire(bus_only);
+    acquire(bus_and_segv);
     for (auto& slot : watched) {
         const watched_file* none = nullptr;
         if (slot.compare_exchange_strong(none, this, std::memory_order_acq_rel)) return;
@@ -302,7 +347,7 @@ watched_file::~watched_file() {
         const watched_file* mine = this;
         if (slot.compare_exchange_strong(mine, nullptr, std::memory_order_acq_rel)) break;
     }
-    release(bus_only);
+    release(bus_and_segv);
 }
 
 ending run(against what, const std::function<void()>& body) {
@@ -362,6 +407,20 @@ void expired() noexcept {
     f->why = cause::time;
     ::siglongjmp(f->back, 1);
 }
+
+void note_closed(const std::byte* base, std::uint64_t bytes, const char* path) noexcept {
+    const std::scoped_lock held{handled_lock};
+    const std::size_t count = closed_count.load(std::memory_order_relaxed);
+    if (count == 0) acquire_held(bus_and_segv); // for good (1)
+    closed_pool& to = closed[count % closed.size()];
+    to.bytes.store(0, std::memory_order_release);
+    to.base = reinterpret_cast<std::uintptr_t>(base);
+    std::snprintf(to.path, sizeof to.path, "%s", path);
+    to.bytes.store(bytes, std::memory_order_release);
+    closed_count.store(count + 1, std::memory_order_release);
+}
+
+void note_no_block(const no_block& found) noexcept { not_given = found; }
 
 void hold_table() noexcept { handled_lock.lock(); }
 void release_table() noexcept { handled_lock.unlock(); }

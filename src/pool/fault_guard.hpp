@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Faults that a pool's file can cause. Code that may meet one runs guarded, and gets a sentence
-// instead of a signal. A thread that touches a file that was cut gets a message about that before
-// the process dies.
+// instead of a signal. A thread gets a message before the process dies of what it has touched: a
+// file that was cut, a pool that was closed, or null in place of a block.
 //
 // (1) Handlers are installed only while somebody needs them, and pass other signals on to the
 //     handler that was there before. A handler that another installed on top of ours is never
-//     removed.
+//     removed. That of SIGSEGV stays when a pool was closed: pointers into it may be left.
 // (2) A guarded run that is stopped leaves its frames without their destructors: what they own must
 //     belong to the caller, and what they hold must be of no use to anybody afterwards.
 // (3) Out of time, a run is stopped only where it holds nothing: in expired(), which the runtime
@@ -25,7 +25,8 @@
 namespace hf::fault_guard {
 
 /// The mapping of a pool's file. While one lives, a SIGBUS in it is explained on stderr before the
-/// process dies of it, or before the handler that was there first has its turn.
+/// process dies of it, or before the handler that was there first has its turn. The same handler
+/// explains a SIGSEGV that note_closed or note_no_block has foreseen.
 class watched_file {
 public:
     /// Requires: the arguments outlive the object.
@@ -76,6 +77,25 @@ public:
 [[noreturn]] void expired() noexcept;
 /// Sets the code of this thread's next fatal() that ends a guarded run; the default is corrupt.
 void fatal_means(errc code) noexcept;
+
+/// The range is about to be unmapped, because the pool was closed: an access there is explained
+/// from here on.
+void note_closed(const std::byte* base, std::uint64_t bytes, const char* path) noexcept;
+
+/// A block that a section asked for, and did not get.
+struct no_block {
+    std::uint64_t bytes = 0;
+    const char* path = nullptr;     // of the pool
+    const char* function = nullptr; // of the section, as the linker names it
+    const char* where = nullptr;
+    /// Whether the section is open still, on this thread.
+    bool (*still)(const no_block& of) noexcept = nullptr;
+    const void* section = nullptr;
+    std::uint64_t epoch = 0;
+};
+/// An access of this thread to the first page, or to where such a block at null would be, is
+/// explained while the section is open. The last call counts.
+void note_no_block(const no_block& found) noexcept;
 
 // Around fork(), in this order (pool/forks.hpp).
 void hold_table() noexcept;

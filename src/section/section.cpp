@@ -137,9 +137,23 @@ bool section::already_logged(std::uint64_t offset, std::uint64_t bytes) {
     return logged_.seen_or_add(epoch_, offset, bytes);
 }
 
-/// As many bytes as a re-execution will ask for.
+/// As many bytes as a re-execution will ask for. A section that uses the null gets a message.
 block section::no_room(std::uint64_t bytes) const noexcept {
-    return {0, pool_->blocks.durable().rounded(std::max<std::uint64_t>(bytes, 1))};
+    fault_guard::note_no_block({.bytes = bytes,
+                                .path = pool_->file->path().c_str(),
+                                .function = function_->name,
+                                .where = function_->where,
+                                .still =
+                                    [](const fault_guard::no_block& of) noexcept {
+                                        return current_section == of.section &&
+                                               current_section->epoch_ == of.epoch;
+                                    },
+                                .section = this,
+                                .epoch = epoch_});
+    return {0, rounded(bytes)};
+}
+std::uint64_t section::rounded(std::uint64_t bytes) const noexcept {
+    return pool_->blocks.durable().rounded(std::max<std::uint64_t>(bytes, 1));
 }
 
 void section::free(void* given) {

@@ -105,7 +105,7 @@ public:
         try {
             blocks_.make_room();
             const block b = pool_->blocks.reserve(*cache_, bytes);
-            HF_ASSERT_SLOW(b.offset == 0 || b.bytes == no_room(bytes).bytes);
+            HF_ASSERT_SLOW(b.offset == 0 || b.bytes == rounded(bytes));
             if (b.offset != 0) [[likely]]
                 return b;
         } catch (const std::bad_alloc&) { // no memory to keep account of it: no room
@@ -212,6 +212,7 @@ protected:
     /// A section's volatile state is as at its begin.
     void start(protocol& by, const hf_txfunc& function);
     block no_room(std::uint64_t bytes) const noexcept;
+    std::uint64_t rounded(std::uint64_t bytes) const noexcept;
     void check_left() const noexcept;
     bool already_logged(std::uint64_t offset, std::uint64_t bytes);
     std::uint64_t far_offset(const void* address, std::uint64_t offset, std::uint64_t bytes) const;

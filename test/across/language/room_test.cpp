@@ -11,6 +11,7 @@
 #include <holdfast/tx.hpp>
 
 #include <new>
+#include <sys/wait.h>
 #include <vector>
 
 namespace language_test {
@@ -44,6 +45,17 @@ HF_TXFUNC void add_to_all(root* r) noexcept {
     for (long i = 0; i < words_count; ++i) r->words[i] += i + 1;
 }
 
+/// Uses what it gets without a look at it.
+HF_TXFUNC void use_blindly(root* r) noexcept {
+    r->pushed += 1;
+    r->words = hf::make_array<long>(1 << 20);
+    r->words[7] = r->pushed;
+}
+/// Looks, and goes on. What it does wrong then has another cause.
+HF_TXFUNC void look_and_go_on(root* r) noexcept {
+    if (hf::make_array<long>(1 << 20) == nullptr) r->pushed += 1;
+}
+
 template <class Push> void fill(const std::string& path, Push push) {
     hf::pool pool = open(path, 256 << 10);
     root* r = pool.root<root>();
@@ -72,6 +84,29 @@ TEST_F(room, FullPoolEndsTheProcessAndLeavesTheContainerAsItWas) {
     const root* r = pool.root<root>();
     EXPECT_TRUE(whole(*r));
     EXPECT_EQ(hf::account(pool).blocks, 3U); // root, vector, its array: nothing leaks
+}
+
+TEST_F(room, NullThatIsUsedAsABlockIsExplainedBeforeItKills) {
+    EXPECT_DEATH(
+        {
+            hf::pool pool = open(first, 256 << 10);
+            use_blindly(pool.root<root>());
+        },
+        "pool_full: section .*use_blindly.*room_test.cpp:[0-9]+.* uses null as a block: it asked "
+        "for 8388608 bytes");
+    // A fault behind the section has another cause.
+    testing::internal::CaptureStderr();
+    const pid_t child = ::fork();
+    if (child == 0) {
+        hf::pool pool = open(second, 256 << 10);
+        look_and_go_on(pool.root<root>());
+        *const_cast<volatile long*>(static_cast<long*>(nullptr)) = 1;
+        ::_exit(0);
+    }
+    int how = 0;
+    ASSERT_EQ(::waitpid(child, &how, 0), child);
+    EXPECT_FALSE(WIFEXITED(how) && WEXITSTATUS(how) == 0) << how;
+    EXPECT_EQ(testing::internal::GetCapturedStderr().find("uses null"), std::string::npos);
 }
 
 TEST_F(room, AfterAStoreTheSectionIsRolledBack) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Faults that a pool causes: a re-executed function that dies, gives up or never ends becomes a
-// refusal; a file that was cut while it was open is named before the process dies of it.
+// refusal; a file that was cut while it was open, and a pool that was closed, is named before the
+// process dies of it.
 #include <open/pool_impl.hpp>
 
 #include <holdfast/abi/holdfast_abi.h>
@@ -255,6 +256,40 @@ TEST_F(Faults, AccessToACutFileIsExplainedBeforeItKills) {
     how = in_child(touch, said);
     EXPECT_TRUE(WIFSIGNALED(how) && WTERMSIG(how) == SIGBUS) << how;
     EXPECT_EQ(said, "");
+}
+
+TEST_F(Faults, AccessToAClosedPoolIsExplainedBeforeItKills) {
+    std::string said;
+    const auto touch = [&] {
+        object* o = nullptr;
+        {
+            auto p = pool::open(path, options);
+            o = p->root<object>();
+        }
+        ::_exit(*const_cast<volatile std::uint64_t*>(&o->value) == 0 ? 0 : 3);
+    };
+    int how = in_child(touch, said);
+    EXPECT_FALSE(WIFEXITED(how) && WEXITSTATUS(how) == 0) << how;
+    EXPECT_NE(said.find("holdfast: " + path + ": an access at byte "), std::string::npos) << said;
+    EXPECT_NE(said.find("of this pool, which was closed"), std::string::npos) << said;
+    ::unlink(path.c_str());
+    options.expert.guard_signals = false;
+    said.clear();
+    how = in_child(touch, said);
+    EXPECT_FALSE(WIFEXITED(how) && WEXITSTATUS(how) == 0) << how;
+    EXPECT_EQ(said.find("holdfast: "), std::string::npos) << said;
+}
+
+TEST_F(Faults, AnotherFaultIsNotExplainedByAClosedPool) {
+    std::string said;
+    const int how = in_child(
+        [&] {
+            { auto p = pool::open(path, options); }
+            (void)*reinterpret_cast<volatile std::uint64_t*>(std::uint64_t{1} << 40);
+        },
+        said);
+    EXPECT_FALSE(WIFEXITED(how) && WEXITSTATUS(how) == 0) << how;
+    EXPECT_EQ(said.find("holdfast: "), std::string::npos) << said;
 }
 
 TEST_F(Faults, CommitIntoACutFileIsExplained) {
