@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <ctime>
 #include <execinfo.h>
 #include <mutex>
 #include <string>
@@ -28,7 +29,7 @@ constinit std::atomic<bool> on{false};
 
 namespace {
 
-constinit std::atomic<bool (*)(const void*) noexcept> may_store_here{nullptr};
+constinit std::atomic<store_of (*)(const void*) noexcept> whose_here{nullptr};
 struct sigaction before{}, before_step{};
 /// The library's stores outside of sections since one ended. Behind so many the pool stays writable
 /// until the next one ends: containers that log nothing store a lot.
@@ -45,6 +46,44 @@ void set_protection(pool::impl& pool, int protection) noexcept {
 
 bool is_guarded(const pool::impl& pool) noexcept {
     return !pool.file->read_only() && !pool.file->in_memory() && !pool.file->is_parents();
+}
+
+void make_read_only(pool::impl& pool) noexcept {
+    pool.guarded.pages.store(0, std::memory_order_relaxed);
+    pool.guarded.writable.store(false, std::memory_order_relaxed);
+    set_protection(pool, PROT_READ);
+}
+/// Where two threads change the protection, the later one wins: if the pool is read-only in truth,
+/// a store makes it writable.
+void make_writable(pool::impl& pool) noexcept {
+    set_protection(pool, PROT_READ | PROT_WRITE);
+    pool.guarded.writable.store(true, std::memory_order_relaxed);
+}
+
+/// Many of them would be many mappings.
+void make_page_writable(pool::impl& pool, const void* address) noexcept {
+    constexpr unsigned pages_max = 64;
+    constexpr std::uintptr_t page_bytes = 4096;
+    const auto page = reinterpret_cast<std::uintptr_t>(address) & ~(page_bytes - 1);
+    if (pool.guarded.pages.fetch_add(1, std::memory_order_relaxed) >= pages_max ||
+        ::mprotect(reinterpret_cast<void*>(page), page_bytes, PROT_READ | PROT_WRITE) != 0)
+        make_writable(pool);
+}
+
+std::int64_t now_ms() noexcept {
+    timespec now{}; // coarse: it is asked behind each section
+    ::clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+    return now.tv_sec * 1000 + now.tv_nsec / 1'000'000;
+}
+
+/// Upholds (1).
+bool is_due(state& of) noexcept {
+    const std::int64_t now = now_ms();
+    if (of.sections.fetch_add(1, std::memory_order_relaxed) >= each_of_first &&
+        now - of.closed_ms.load(std::memory_order_relaxed) < pause_ms)
+        return false;
+    of.closed_ms.store(now, std::memory_order_relaxed);
+    return true;
 }
 
 bool is_store([[maybe_unused]] const ucontext_t& at) noexcept {
@@ -99,9 +138,17 @@ bool is_ours(std::string_view call) noexcept {
            call.find("include/holdfast/") != call.npos;
 }
 
-void report(const pool::impl& pool, const void* address, const std::vector<std::string>& calls) {
+void report(const pool::impl& pool, const void* address, const std::vector<std::string>& calls,
+            store_of whose) {
     std::string by;
     for (const std::string& call : calls) by += (by.empty() ? "" : ", called by ") + call;
+    if (whose == store_of::section_untold)
+        fatal("%s: a store to the pool that its section knows nothing of, at byte %llu, by %s. A "
+              "crash would keep a part of what belongs together. Expected: HF_PURE marks functions "
+              "that store nothing; others are marked HF_TXFUNC or HF_SECTION where they are "
+              "declared, and compiled with the plugin. The store has not been made",
+              pool.file->path().c_str(), static_cast<unsigned long long>(pool.offset_of(address)),
+              by.c_str());
     fatal(
         "%s: a store to the pool outside of a section, at byte %llu, by %s. A crash would keep "
         "a part of what belongs together. Expected: stores in functions that are marked HF_TXFUNC, "
@@ -139,22 +186,25 @@ void on_fault(int signal, siginfo_t* about, void* context) {
     pool::impl* const pool =
         about->si_code == SEGV_ACCERR && is_store(at) ? registry::pool_of(about->si_addr) : nullptr;
     if (pool == nullptr) return pass_on(before, signal, about, context);
-    const auto may_store = may_store_here.load(std::memory_order_relaxed);
-    if (may_store == nullptr || !may_store(about->si_addr)) {
+    const auto asks = whose_here.load(std::memory_order_relaxed);
+    const store_of whose = asks == nullptr ? store_of::nobody : asks(about->si_addr);
+    if (whose == store_of::nobody || whose == store_of::section_untold) {
         static std::mutex one_at_a_time;
         const std::scoped_lock held{one_at_a_time};
         const way by = way_to(address_of_fault(at));
         if (by.in_first > 0 &&
             std::none_of(by.calls.begin(), by.calls.begin() + by.in_first, is_ours))
-            report(*pool, about->si_addr, by.calls);
+            report(*pool, about->si_addr, by.calls, whose);
 #if defined(__x86_64__)
-        if (++steps <= steps_max) {
+        if (whose == store_of::nobody && ++steps <= steps_max) {
             stepping = pool;
             step(at, true);
         }
 #endif
     }
-    set_protection(*pool, PROT_READ | PROT_WRITE);
+    if (stepping != nullptr) set_protection(*pool, PROT_READ | PROT_WRITE); // until on_step()
+    else if (whose == store_of::section_as_told) make_page_writable(*pool, about->si_addr);
+    else make_writable(*pool);
     errno = error;
 }
 
@@ -165,7 +215,7 @@ bool asked_by_environment() noexcept {
 
 } // namespace
 
-void ask(bool (*may_store)(const void*) noexcept) noexcept { may_store_here = may_store; }
+void ask(store_of (*whose)(const void*) noexcept) noexcept { whose_here = whose; }
 
 void start(const expert_options& options, pool::impl& pool) {
     if (!is_on()) {
@@ -185,12 +235,13 @@ void start(const expert_options& options, pool::impl& pool) {
 }
 
 void close(pool::impl& pool) noexcept {
+    if (!is_on() || !is_guarded(pool) || !is_due(pool.guarded)) return;
     steps = 0;
-    if (is_on() && is_guarded(pool)) set_protection(pool, PROT_READ);
+    make_read_only(pool);
 }
 
 void open(pool::impl& pool) noexcept {
-    if (is_guarded(pool)) set_protection(pool, PROT_READ | PROT_WRITE);
+    if (!pool.guarded.writable.load(std::memory_order_relaxed)) make_writable(pool);
 }
 
 } // namespace hf::mark_guard

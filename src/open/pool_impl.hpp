@@ -7,6 +7,7 @@
 #include <base/assert.hpp>
 #include <log/lane_set.hpp>
 #include <open/engine.hpp>
+#include <open/mark_guard.hpp>
 
 #include <holdfast/pool.hpp>
 
@@ -97,6 +98,7 @@ public:
 
     lane_set lanes;
     std::mutex root_lock;
+    mark_guard::state guarded;
 
     /// The states of 'engines', in their order; null if an engine keeps none. They end before the
     /// file does.

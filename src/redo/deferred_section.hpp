@@ -45,6 +45,9 @@ public:
     void free(block) override {} // its log says so at the commit
     void doom() override { doom(doomed_by::request); }
     void no_room_for_log() override { doom(doomed_by::no_room); }
+    // Until its commit the section's code stores to none but its own memory (1).
+    bool knows_stores() const noexcept override { return true; }
+    bool knows_store(std::uint64_t) const noexcept override { return false; }
 
 protected:
     void doom(doomed_by why) noexcept {

@@ -48,6 +48,12 @@ public:
     /// The log finds no room. Returns where the section can end as if it had never begun, and will.
     virtual void no_room_for_log();
 
+    // For mark_guard:
+    /// Whether knows_store() says anything.
+    virtual bool knows_stores() const noexcept { return false; }
+    /// Whether the section's code has announced a store to this byte, before it is made.
+    virtual bool knows_store(std::uint64_t) const noexcept { return true; }
+
     // If the section's stores are watched (section.hpp):
     /// The section has called the runtime.
     virtual void entered() const noexcept {}

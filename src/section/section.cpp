@@ -52,19 +52,38 @@ bool looks_closely() noexcept {
 
 } // namespace
 
-/// Whether code outside of the library may store there, on this thread.
-static bool may_store(const void* address) noexcept {
+bool section::stores_untold(const void* address) const noexcept {
+    const std::uint64_t offset = pool_->offset_of(address);
+    const auto in = [offset](const auto& blocks) {
+        return std::ranges::any_of(blocks,
+                                   [&](const block& b) { return offset - b.offset < b.bytes; });
+    };
+    return !pool_->blocks.durable().covers(offset, 1) || fresh(offset) || in(blocks_.segments()) ||
+           in(blocks_.adopted()) || in(prepared_.staged());
+}
+
+/// Where a store of code outside of the library comes from, on this thread.
+static mark_guard::store_of whose_store(const void* address) noexcept {
+    using mark_guard::store_of;
     const auto asks = resumes_here.load(std::memory_order_relaxed);
-    if (current_section != nullptr) return true;
+    if (const section* const open = current_section; open != nullptr) {
+        if (!open->by().knows_stores() || !open->pool().contains(address)) return store_of::section;
+        return open->stores_untold(address) ||
+                       open->by().knows_store(open->pool().offset_of(address))
+                   ? store_of::section_as_told
+                   : store_of::section_untold;
+    }
     // Such a function saves its frame before its section begins.
-    if (asks != nullptr && asks().engine != nullptr) return true;
+    if (asks != nullptr && asks().engine != nullptr) return store_of::section;
     const attachment* const last = last_attachment;
-    if (last == nullptr || !last->pool->contains(address)) return false;
+    if (last == nullptr || !last->pool->contains(address)) return store_of::nobody;
     const std::uint64_t offset = last->pool->offset_of(address);
     return std::ranges::any_of(last->work.prepared().staged(),
-                               [&](const staged_block& s) { return offset - s.offset < s.bytes; });
+                               [&](const staged_block& s) { return offset - s.offset < s.bytes; })
+               ? store_of::section
+               : store_of::nobody;
 }
-[[maybe_unused]] static const int asked = (mark_guard::ask(may_store), 0);
+[[maybe_unused]] static const int asked = (mark_guard::ask(whose_store), 0);
 
 void section::start(protocol& by, const hf_txfunc& function) {
     const bool closely = looks_closely();
@@ -74,7 +93,7 @@ void section::start(protocol& by, const hf_txfunc& function) {
     if (closely) [[unlikely]]
         prepared_.check(*pool_->file);
     next_section_here = {};
-    if (mark_guard::is_on()) [[unlikely]]
+    if (mark_guard::is_on() && !by.knows_stores()) [[unlikely]]
         mark_guard::open(*pool_);
     copies_.forget();
     left_.start(closely);

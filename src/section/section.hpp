@@ -197,6 +197,9 @@ public:
     bool on_shared_lane() const noexcept { return turns_ != nullptr; }
     bool unfenced() const noexcept { return unfenced_; }
     bool stored() const noexcept { return stored_; }
+    /// Whether a store there needs no announcement: it goes to memory of the section's own, or to
+    /// none of the program's blocks.
+    bool stores_untold(const void* address) const noexcept;
     void note_unfenced() noexcept { unfenced_ = true; }
     void forget_stored() noexcept { stored_ = false; }
     commit_marks& marks() noexcept { return marks_; }

@@ -82,6 +82,8 @@ void word_protocol::log_ahead(const void* address, std::uint64_t bytes) {
 }
 
 void word_protocol::note(const void* address, std::uint64_t bytes) {
+    if (mark_guard::is_on()) [[unlikely]]
+        mark_guard::open(in_.pool()); // nothing else says that the store comes
     const std::uint64_t offset = in_.checked_offset(address, bytes);
     if (offset != section::outside && bytes != 0) in_.will_store(address, bytes);
 }

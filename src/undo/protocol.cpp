@@ -19,6 +19,13 @@ void undo_protocol<ordered_medium>::commit() {
     word_protocol::commit();
 }
 
+bool undo_protocol<ordered_medium>::knows_store(std::uint64_t offset) const noexcept {
+    bool known = false;
+    log_.for_each_stored(
+        [&](std::uint64_t from, std::uint64_t bytes) { known |= offset - from < bytes; });
+    return known;
+}
+
 void look_at_pointers(section& in, const word_log& log) {
     const kept_pointers kept(in);
     log.for_each_stored(

@@ -42,6 +42,8 @@ public:
         doomed_ = true;
         next_section_here.offered = next_section::none;
     }
+    bool knows_stores() const noexcept override { return !in_.watched(); }
+    bool knows_store(std::uint64_t offset) const noexcept override;
 
 private:
     void take_back();
