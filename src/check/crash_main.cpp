@@ -2,6 +2,7 @@
 //
 // main() of a crash program: `holdfast crash PROGRAM [args]` runs it.
 #include <check/program.hpp>
+#include <check/races.hpp>
 #include <check/recorder.hpp>
 #include <check/report.hpp>
 #include <cli/command.hpp>
@@ -20,7 +21,7 @@ using namespace hf::crash;
 struct asked {
     std::vector<std::string> names;
     std::string replay;
-    bool json = false, list = false;
+    bool json = false, list = false, races = false;
     unsigned first = 0; // of first_names
     unsigned mode = 0;  // of mode_names
     check_options options;
@@ -40,6 +41,8 @@ void add_options(const hf::cli::command& app, asked& a) {
     app.value("names", a.names, "programs to check; all when none is named");
     app.flag("--list", a.list, "print the programs' names; with --json, their threads");
     app.flag("--json", a.json, "one JSON object per program");
+    app.flag("--races", a.races,
+             "fail nothing: look for words that threads use without a lock in common");
     app.value("--depth", o.explore.depth, "failures in a row").between(1, 4).show_default();
     app.value("--states", o.explore.states_max, "stop after this many states, per program");
     app.value("--seconds", o.explore.seconds_max, "stop after this long, per program");
@@ -77,6 +80,13 @@ std::string replay_command(const char* self, const std::string& name, const prog
     if (o.schedules_random > 0)
         out += fmt::format(" --schedules {} --seed {}", o.schedules_random, o.seed);
     return out;
+}
+
+outcome look_for_races(const std::string& name, program& given, const asked& a) {
+    const found_races found = find_races(name, given, a.options);
+    fmt::print("{}", a.json ? for_programs(found) + "\n" : for_people(found));
+    std::fflush(stdout);
+    return found.passed() ? no_violation : violated;
 }
 
 outcome check_one(const char* self, const std::string& name, program& given, const asked& a) {
@@ -125,7 +135,8 @@ int main(int argc, char** argv) {
             fmt::print(stderr, "no program '{}'; --list prints their names\n", name);
             return wrong_usage;
         }
-        const outcome ended = check_one(argv[0], name, *found->second, a);
+        const outcome ended = a.races ? look_for_races(name, *found->second, a)
+                                      : check_one(argv[0], name, *found->second, a);
         violation |= ended == violated;
         complete &= ended != not_complete;
     }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <base/symbols.hpp>
+#include <check/races.hpp>
 #include <check/report.hpp>
 
 #include <fmt/format.h>
@@ -377,6 +378,27 @@ std::string for_programs(const checked_program& checked, const event_record& run
         quoted(checked.name), checked.passed(), e.complete, checked.depth_complete, e.states,
         e.images, e.merged, e.failures, e.events, e.closes, checked.schedules, e.seconds,
         checked.redundant_flushes.size(), checked.redundant_fences.size(), redundant, violations);
+}
+
+std::string for_programs(const found_races& found) {
+    const auto list = [](const std::vector<std::string>& texts) {
+        std::string out;
+        for (const std::string& text : texts) out += (out.empty() ? "" : ",") + quoted(text);
+        return out;
+    };
+    const auto side = [&](const found_races::side& of) {
+        return fmt::format("{{\"thread\":{},\"stores\":{},\"calls\":[{}],\"locks\":[{}]}}",
+                           of.thread, of.stores, list(of.calls), list(of.locks));
+    };
+    std::string races;
+    for (const found_races::race& each : found.races)
+        races +=
+            fmt::format("{}{{\"offset\":{},\"first\":{},\"second\":{}}}", races.empty() ? "" : ",",
+                        each.offset, side(each.first), side(each.second));
+    return fmt::format("{{\"name\":{},\"passed\":{},\"threads\":{},\"accesses\":{},\"races\":[{}],"
+                       "\"trouble\":[{}]}}",
+                       quoted(found.name), found.passed(), found.threads, found.accesses, races,
+                       list(found.trouble));
 }
 
 } // namespace hf::crash

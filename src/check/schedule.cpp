@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <base/assert.hpp>
 #include <check/guard.hpp>
+#include <check/lock_sets.hpp>
 #include <check/schedule.hpp>
 
 #include <algorithm>
@@ -216,10 +217,12 @@ void turn_takers::wait() { waited(); }
 extern "C" {
 
 int __real_pthread_mutex_lock(pthread_mutex_t* mutex);
+int __real_pthread_mutex_trylock(pthread_mutex_t* mutex);
 int __wrap_pthread_mutex_lock(pthread_mutex_t* mutex) {
     if (hf::check::mine == nullptr) return __real_pthread_mutex_lock(mutex);
     for (;;) {
-        const int got = ::pthread_mutex_trylock(mutex);
+        const int got = __real_pthread_mutex_trylock(mutex);
+        if (got == 0) hf::check::lock_sets::took(mutex, true, __builtin_return_address(0));
         if (got != EBUSY) return got;
         hf::check::waited();
     }

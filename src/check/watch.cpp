@@ -20,7 +20,7 @@ namespace hf::check {
 namespace {
 
 observer* watching = nullptr;
-bool places_followed = false, places_always = false;
+bool places_followed = false, places_always = false, places_of_loads = false;
 thread_local code_place place;
 
 const void* end_of_stack() {
@@ -101,6 +101,7 @@ void follow_places(bool on) noexcept {
     places_followed = on || places_always;
     if (!places_followed) place = {}; // of this thread, the only one that recovers
 }
+void follow_places_of_loads(bool on) noexcept { places_of_loads = on; }
 void follow_places_always() noexcept { places_followed = places_always = true; }
 const code_place& reported_place() noexcept { return place; }
 
@@ -112,6 +113,8 @@ using namespace hf::check;
 
 void hf_trace_load(const void* address, std::uint64_t bytes) {
     if (watching == nullptr) return;
+    if (places_of_loads) [[unlikely]]
+        note_place(static_cast<const void* const*>(__builtin_frame_address(0)));
     if (const clipped in = clip(address, bytes); in.bytes > 0) watching->load(in.offset, in.bytes);
 }
 

@@ -43,6 +43,8 @@ public:
 using hf::code_place; // of the code that has just been reported
 /// Filled for every report when 'on': costs some nanoseconds.
 void follow_places(bool on) noexcept;
+/// The same of loads, which nobody else asks for.
+void follow_places_of_loads(bool on) noexcept;
 /// From here on follows places even after follow_places(false): to report a recovery that failed.
 void follow_places_always() noexcept;
 const code_place& reported_place() noexcept;
