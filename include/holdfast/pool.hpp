@@ -36,8 +36,8 @@ struct expert_options {
     bool seal = true; // closing reads every block and leaves checksums for `holdfast verify --deep`
     bool follow_symlinks = false;
     relocation relocate = relocation::never; // of an existing pool
-    /// While pending sections are recovered, a fault becomes a refusal. A signal is explained before
-    /// it kills if it comes from a file cut short, a closed pool, or null in place of a block.
+    /// While pending sections are recovered, a fault becomes a refusal. A signal that comes from a
+    /// file cut short, a closed pool, or null in place of a block is explained before it kills.
     bool guard_signals = true;
     /// Sections of engine redo, and of undo in modes process and power (so all of auto), look at
     /// each word that they are about to keep. If one is an address of the stack, the heap or the
@@ -45,9 +45,9 @@ struct expert_options {
     /// word that might be one. Preset checked, and HOLDFAST_CHECK_POINTERS=1 in the environment, do
     /// the same.
     bool check_pointers = false;
-    /// Between sections all pools of the process are read-only for it: behind each of the first 256,
-    /// later once in 4 ms. A store of the program's own, or one in a section that knows nothing of
-    /// it, ends the process before it is made, and names its function, file and line. What the
+    /// Between sections all pools of the process are read-only for it: behind each of the first
+    /// 256, later once in 4 ms. A store of the program's own, or one that its section does not know
+    /// of, ends the process before it is made, and names its function, file and line. What the
     /// library stores passes. HOLDFAST_GUARD=1 in the environment does the same.
     bool guard_marks = false;
 };

@@ -79,9 +79,9 @@ std::int64_t now_ms() noexcept {
 /// Upholds (1).
 bool is_due(state& of) noexcept {
     const std::int64_t now = now_ms();
-    if (of.sections.fetch_add(1, std::memory_order_relaxed) >= each_of_first &&
-        now - of.closed_ms.load(std::memory_order_relaxed) < pause_ms)
-        return false;
+    if (of.sections.load(std::memory_order_relaxed) < each_of_first)
+        of.sections.fetch_add(1, std::memory_order_relaxed);
+    else if (now - of.closed_ms.load(std::memory_order_relaxed) < pause_ms) return false;
     of.closed_ms.store(now, std::memory_order_relaxed);
     return true;
 }
