@@ -181,11 +181,19 @@ std::array<handled, 6> table{handled{SIGBUS, on_fault},       handled{SIGSEGV, o
 constexpr std::size_t bus_only = 1; // places for a run that does not ask for everything
 constexpr std::size_t bus_and_segv = 2;
 
+/// Whether somebody has removed all handlers since.
+bool is_default(int signal) noexcept {
+    struct sigaction now{};
+    return ::sigaction(signal, nullptr, &now) == 0 && (now.sa_flags & SA_SIGINFO) == 0 &&
+           now.sa_handler == SIG_DFL;
+}
+
 /// Requires: handled_lock held.
 void acquire_held(std::size_t count) noexcept {
     for (std::size_t i = 0; i < count; ++i) {
         handled& h = table[i];
-        if (h.users++ > 0 || h.ours) continue;
+        ++h.users;
+        if (h.ours && !is_default(h.signal)) continue;
         struct sigaction action{};
         action.sa_flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK | SA_RESTART;
         action.sa_sigaction = h.handler;
