@@ -103,6 +103,8 @@ public:
 
     int descriptor() const noexcept { return fd_; }
     const std::string& path() const noexcept { return path_; }
+    /// The same from the root of all directories: where the process was when it opened the file.
+    const std::string& full_path() const noexcept { return full_path_; }
     bool in_memory() const noexcept { return image_ != nullptr; }
     /// Requires, as what follows: in_memory().
     std::uint64_t capacity_bytes() const noexcept { return image().capacity_bytes; }
@@ -187,7 +189,7 @@ private:
     dev_t device_ = 0;
     ino_t inode_ = 0;
     std::string path_;
-    std::string full_path_; // from the root of all directories: the process may go elsewhere
+    std::string full_path_; // the process may go elsewhere
     std::string own_name_;  // of a new file
 };
 

@@ -543,6 +543,8 @@ void pool_file::close_cleanly() noexcept try {
 } catch (const std::bad_alloc&) { // it was about to say what failed
 }
 
+std::span<const std::uint8_t, 16> pool_file::uuid() const noexcept { return header_->uuid; }
+
 pool_file::~pool_file() {
     if (base_ == nullptr || is_parents()) return;
     if (now_.marked_open && opener_.process == ::getpid())

@@ -186,6 +186,8 @@ public:
     /// ok, or truncated: somebody has made the file shorter than the pool.
     status whole() const;
     std::uint64_t generation() const noexcept { return now_.generation; }
+    /// The pool's name for good.
+    std::span<const std::uint8_t, 16> uuid() const noexcept;
     const std::string& path() const noexcept { return path_; }
     const std::vector<std::string>& warnings() const noexcept { return warnings_; }
     void warn(std::string what) { warnings_.push_back(std::move(what)); }

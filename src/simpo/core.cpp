@@ -20,7 +20,7 @@ core::core(pool::impl& in, keeper& of, object_head& head)
       swapped_(is_swapped(head)), resilient_(copy_of(head.resilient)) {
     of.note_use(used_);
     if (head.history != 0 && in.file->own_file() != nullptr)
-        history_ = std::make_unique<history_file>(in.file->path(), head);
+        history_ = std::make_unique<history_file>(in.file->own_file()->full_path(), head);
 }
 
 core::memory core::new_memory() const {

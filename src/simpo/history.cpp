@@ -139,7 +139,7 @@ status history_file::create(const os_file& pool, const object_head& of, const st
     h.object = of_ = of;
     h.check = check_of(h);
     const std::unique_lock turn(turns);
-    remove(); // of a process that was killed before the pool named it
+    if (status s = remove_own(*uuid); !s.ok()) return s;
     auto file = os_file::create_new(path_);
     if (!file) return file.error();
     file->take_owner_or_say(pool.descriptor());
@@ -168,6 +168,19 @@ status history_file::create(const os_file& pool, const object_head& of, const st
 }
 
 void history_file::remove() const noexcept { ::unlink(path_.c_str()); }
+
+/// Removes what a process has left that was killed before the pool named it. In a folder of several
+/// pools it may be another's.
+status history_file::remove_own(const pool_name& pool) const {
+    const auto file = os_file::open_existing(path_, false, held::to_read_beside);
+    if (!file) return file.error().code() == errc::not_found ? status() : file.error();
+    if (const status s = read_head(*file, pool); !s.ok())
+        return refusal(path_, errc::exists,
+                       "keep_history: expected no file, or one that this object has left, found "
+                       "another: choose another folder");
+    remove();
+    return {};
+}
 
 template <class Look> status history_file::looked(held how, Look&& look) const {
     const std::unique_lock turn(turns);

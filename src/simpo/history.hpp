@@ -64,6 +64,7 @@ public:
     void remove() const noexcept;
 
 private:
+    status remove_own(const pool_name& pool) const;
     struct piece;
     /// Opens the file for a moment, and calls look(file).
     template <class Look> status looked(held how, Look&& look) const;

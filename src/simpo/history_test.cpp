@@ -308,6 +308,43 @@ TEST_P(HistoryTest, IsInTheFolderThatTheUserNames) {
     EXPECT_EQ(keep_history(in.pool(), "it", {.folder = "/nowhere/at/all"}).code(), errc::io_error);
 }
 
+TEST_P(HistoryTest, IsNotThatOfAnotherPoolInTheSameFolder) {
+    const std::string slow = in.path() + "-shared";
+    auto it = in.make<digits>(small_log);
+    keep({.folder = slow});
+    append(it, 0, 50);
+    {
+        test_pool other;
+        other.how = in.how;
+        other.open();
+        auto its = other.make<digits>(small_log);
+        ASSERT_TRUE(keep_history(other.pool(), "it", {.folder = slow}).ok());
+        append(its, 0, 20);
+    }
+    in.crash();
+    expect_calls(50);
+    EXPECT_EQ(files(), 2U);
+}
+
+TEST_P(HistoryTest, IsFoundThoughTheProcessGoesElsewhere) {
+    in.close();
+    const fs::path before = fs::current_path();
+    fs::current_path(fs::path(in.path()).parent_path());
+    {
+        auto opened = pool::open(fs::path(in.path()).filename(), in.how);
+        fs::current_path("/");
+        ASSERT_TRUE(opened) << opened.error().what();
+        auto it = object<digits>::create(*opened, "it", small_log);
+        ASSERT_TRUE(it) << it.error().what();
+        ASSERT_TRUE(keep_history(*opened, "it").ok());
+        append(*it, 0, 50);
+        EXPECT_EQ(history(*opened, "it")->size(), 50U);
+    }
+    fs::current_path(before);
+    in.open();
+    expect_calls(50);
+}
+
 TEST_P(HistoryTest, EndsWithTheObject) {
     (void)make();
     EXPECT_EQ(files(), 1U);

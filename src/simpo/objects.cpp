@@ -231,10 +231,13 @@ result<std::uint64_t*> objects::free_word() {
     return &*word;
 }
 
-/// A number that no earlier object in this block can have had: the pool's generation grows with
-/// each open.
+/// A number that no earlier object in this block can have had, nor one of another pool: the pool's
+/// generation grows with each open.
 std::uint64_t objects::new_salt() noexcept {
-    const std::uint64_t parts[] = {pool_->file->generation(), ++made_};
+    std::uint64_t parts[4] = {pool_->file->generation(), ++made_};
+    const auto uuid = pool_->file->uuid();
+    static_assert(uuid.size_bytes() == sizeof parts / 2);
+    std::memcpy(parts + 2, uuid.data(), uuid.size_bytes());
     return checksum(parts, sizeof parts, object_magic);
 }
 

@@ -134,9 +134,8 @@ status objects::keep_history(std::string_view name, const history_options& how) 
     const detail::core::pin stays(of);
     held.unlock();
     if (status s = of.come_back(); !s.ok()) return s;
-    if (status s = name_folder(file.path(), history_file::folder_of(file.path()), how.folder);
-        !s.ok())
-        return s;
+    const std::string link = history_file::folder_of(file.own_file()->full_path());
+    if (status s = name_folder(file.path(), link, how.folder); !s.ok()) return s;
     return of.keep_history(how.packing);
 }
 
@@ -188,7 +187,7 @@ status core::keep_history(const compression* packing) {
         pm().promise(); // the file may be durable before the pool
         object_head its = *head_;
         its.history = log_.done() + 1;
-        auto made = std::make_unique<history_file>(pool_->file->path(), its);
+        auto made = std::make_unique<history_file>(pool_->file->own_file()->full_path(), its);
         made->pack_with(packing);
         if (status s = made->create(*pool_->file->own_file(), its, working_.get(), log_.done());
             !s.ok())

@@ -149,7 +149,7 @@ status check_history(const pool::impl& in, std::uint64_t offset) {
     const object_head& h = head_at(in, offset);
     const os_file* const pool = in.file->own_file();
     if (h.history == 0 || is_swapped(h) || in.file->read_only() || pool == nullptr) return {};
-    history_file its(in.file->path(), h);
+    history_file its(pool->full_path(), h);
     if (status s = its.find_end(*pool); !s.ok()) return s;
     const position from = position_of(h.resilient);
     const position to = in.file->was_clean() ? from : read_log(h).end;
