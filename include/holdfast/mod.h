@@ -106,9 +106,12 @@ hf_status hf_mod_transaction_begin(hf_pool* pool, hf_mod_transaction** transacti
  *
  * Ordering: 2 points; of changes of one structure 1 (2); 0 without any.
  * Crash:    all of the changes or none.
- * Errors:   HF_CONFLICT (another change of one of these structures came between), HF_POOL_FULL,
- *           HF_LIMIT_REACHED (more structures than a commit takes), those of a change. Nothing is
- *           changed.
+ * Structures that it has only read count for nothing: another change of one may have come between.
+ *
+ * Errors:   HF_CONFLICT (another change of one that it changes came between), HF_POOL_FULL,
+ *           HF_LIMIT_REACHED (more structures than a commit takes), those of a change: one that
+ *           finds no room fails the transaction, with HF_CONFLICT if that is so as well. Nothing
+ *           is changed.
  * Threads:  a transaction is used by one thread at a time. */
 hf_status hf_mod_transaction_commit(hf_mod_transaction* transaction) HF_NOEXCEPT;
 /* Gives all changes up. Null does nothing. */

@@ -375,6 +375,44 @@ static void a_transaction_is_whole_or_nothing(hf_pool* pool) {
     OK(hf_mod_verify(pool));
 }
 
+static void a_change_without_room_fails_its_transaction(void) {
+    char small[4096];
+    snprintf(small, sizeof small, "%s-small", path);
+    const struct hf_open_options options = {
+        .layout = "small/1", .create_bytes = 1 << 20, .max_bytes = 1 << 20};
+    hf_pool* pool;
+    OK(hf_pool_open(small, &options, &pool));
+    hf_mod_map* map;
+    hf_mod_vector* filling;
+    OK(hf_mod_map_open(pool, "m", &map));
+    OK(hf_mod_vector_open(pool, "filling", &filling));
+    for (int i = 0; i < 300; ++i)
+        OK(hf_mod_map_put(map, (hf_bytes){&i, sizeof i}, hf_text("value"), NULL));
+    static char bytes[1 << 17];
+    for (size_t count = sizeof bytes; count >= 1; count /= 2)
+        while (hf_mod_vector_push(filling, (hf_bytes){bytes, count}) == HF_OK) {}
+    int failed = 0;
+    for (int i = 0; i < 300; ++i) {
+        hf_mod_transaction* transaction;
+        hf_mod_map* draft;
+        OK(hf_mod_transaction_begin(pool, &transaction));
+        OK(hf_mod_map_open_in(transaction, "m", &draft));
+        const hf_status taken = hf_mod_map_take(draft, (hf_bytes){&i, sizeof i}, NULL);
+        const hf_status committed = hf_mod_transaction_commit(transaction);
+        const hf_status there = hf_mod_map_get(map, (hf_bytes){&i, sizeof i}, NULL);
+        hf_mod_map_close(draft);
+        CHECK(taken == HF_OK || taken == HF_POOL_FULL);
+        CHECK(committed == taken && there == (committed == HF_OK ? HF_NOT_FOUND : HF_OK));
+        failed += taken != HF_OK;
+    }
+    CHECK(failed > 0); /* or the pool was not full */
+    OK(hf_mod_verify(pool));
+    hf_mod_map_close(map);
+    hf_mod_vector_close(filling);
+    hf_pool_close(pool);
+    CHECK(unlink(small) == 0);
+}
+
 /* A child counts up in a map and a vector, reports each number, and is killed. */
 static void a_killed_process_loses_nothing_it_committed(void) {
     int told[2];
@@ -442,6 +480,7 @@ int main(void) {
     pool = pool_opened();
     each_has_only_what_was_kept(pool);
     hf_pool_close(pool);
+    a_change_without_room_fails_its_transaction();
     a_killed_process_loses_nothing_it_committed();
 
     unlink(path);
