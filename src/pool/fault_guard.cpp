@@ -222,14 +222,27 @@ void release(std::size_t count) noexcept {
 
 /// Gives a signal to the handler that was there before ours.
 void pass_on(int signal, siginfo_t* about, void* context) {
-    const handled& h = *std::ranges::find(table, signal, &handled::signal);
-    if ((h.before.sa_flags & SA_SIGINFO) != 0) return h.before.sa_sigaction(signal, about, context);
-    if (h.before.sa_handler != SIG_DFL && h.before.sa_handler != SIG_IGN)
-        return h.before.sa_handler(signal);
-    if (signal == timer_signal) return;
+    handled& h = *std::ranges::find(table, signal, &handled::signal);
+    const struct sigaction to = h.before;
+    const bool is_sent = about->si_code <= 0; // by somebody: there is no access
+    const bool takes_more = (to.sa_flags & SA_SIGINFO) != 0;
+    if (takes_more ||
+        (to.sa_handler != SIG_DFL && to.sa_handler != SIG_IGN)) { // as the system would
+        if ((to.sa_flags & static_cast<int>(SA_RESETHAND)) != 0) {
+            h.before = {};
+            h.before.sa_handler = SIG_DFL;
+        }
+        sigset_t masked = to.sa_mask, own;
+        if ((to.sa_flags & SA_NODEFER) == 0) ::sigaddset(&masked, signal);
+        ::pthread_sigmask(SIG_BLOCK, &masked, &own);
+        takes_more ? to.sa_sigaction(signal, about, context) : to.sa_handler(signal);
+        ::pthread_sigmask(SIG_SETMASK, &own, nullptr);
+        return;
+    }
+    if (signal == timer_signal || (to.sa_handler == SIG_IGN && is_sent)) return;
     // Returning repeats the access, which then kills the process at the place of the fault.
     ::signal(signal, SIG_DFL);
-    if (about->si_code <= 0) ::raise(signal); // somebody sent it: there is no access
+    if (is_sent) ::raise(signal);
 }
 
 void on_fault(int signal, siginfo_t* about, void* context) {

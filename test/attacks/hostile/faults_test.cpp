@@ -363,4 +363,42 @@ TEST_F(Faults, AFaultThatIsNotOursGoesToTheHandlerBefore) {
     EXPECT_EQ(said, "");
 }
 
+TEST_F(Faults, TheHandlerBeforeIsCalledAsTheSystemWouldCallIt) {
+    static volatile sig_atomic_t calls = 0;
+    const auto dies = [&](int flags, void (*handler)(int), const std::function<void()>& trouble) {
+        std::string said;
+        return in_child(
+            [&] {
+                struct sigaction action{};
+                action.sa_flags = flags;
+                action.sa_handler = handler;
+                ::sigaddset(&action.sa_mask, SIGUSR1);
+                ::sigaction(SIGSEGV, &action, nullptr);
+                auto p = pool::open(path, options);
+                trouble();
+            },
+            said);
+    };
+    const auto touches = [] { *reinterpret_cast<volatile int*>(8) = 1; };
+    const int once = dies(
+        static_cast<int>(SA_RESETHAND),
+        [](int) {
+            if (++calls > 1) ::_exit(9);
+        },
+        touches);
+    EXPECT_TRUE(!WIFEXITED(once) || WEXITSTATUS(once) != 9) << "it was called again";
+    const auto shows_mask = [](int) {
+        sigset_t blocked;
+        ::pthread_sigmask(SIG_BLOCK, nullptr, &blocked);
+        ::_exit(10 + ::sigismember(&blocked, SIGUSR1) + 2 * ::sigismember(&blocked, SIGSEGV));
+    };
+    const int masked = dies(0, shows_mask, touches);
+    EXPECT_TRUE(WIFEXITED(masked) && WEXITSTATUS(masked) == 13) << masked;
+    const int ignored = dies(0, SIG_IGN, [] {
+        ::raise(SIGSEGV);
+        ::_exit(5);
+    });
+    EXPECT_TRUE(WIFEXITED(ignored) && WEXITSTATUS(ignored) == 5) << ignored;
+}
+
 } // namespace
