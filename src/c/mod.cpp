@@ -158,12 +158,9 @@ template <class Handle, class Change> hf_status change(Handle* of, Change&& with
     bool wanted = true;
     if constexpr (std::is_void_v<decltype(with(draft))>) with(draft);
     else wanted = with(draft);
-    if (draft.failed()) { // it may say no for want of room
-        next.set_word(draft.word());
-        return given_up(*of->in);
-    }
-    if (wanted) next.set_word(draft.word());
-    return HF_OK;
+    const bool failed = draft.failed(); // it may say no for want of room
+    if (failed || wanted) next.set_word(draft.word());
+    return failed ? given_up(*of->in) : HF_OK;
 }
 
 /// Current version, or a transaction's draft as it is now.

@@ -194,7 +194,9 @@ void stop_writing(std::atomic<std::uint64_t>& word) noexcept {
     // lock is held others change the 'waits' bit only; lost here, the writer that waits sets it
     // again.
     const std::uint64_t held = word.load(std::memory_order_relaxed);
-    HF_ASSERT((held & writer_bit) != 0);
+    if ((held & writer_bit) == 0) [[unlikely]]
+        fatal("unlock: expected a lock that is held, found the lock at %p free",
+              static_cast<const void*>(&word));
     HF_ASSERT_SLOW((held & ~state_mask) == free);
     HF_ASSERT_SLOW((held & readers_mask) == 0);
     word.store(held & ~writer_bit, std::memory_order_release);
@@ -219,7 +221,9 @@ bool read(std::atomic<std::uint64_t>& word) noexcept {
 void stop_reading(std::atomic<std::uint64_t>& word) noexcept {
     check_two_phase("unlock_shared");
     free_word_to_change(&word, false);
-    HF_ASSERT((word.load(std::memory_order_relaxed) & readers_mask) != 0);
+    if ((word.load(std::memory_order_relaxed) & readers_mask) == 0) [[unlikely]]
+        fatal("unlock_shared: expected a lock that readers hold, found none at %p",
+              static_cast<const void*>(&word));
     HF_ASSERT_SLOW((word.load(std::memory_order_relaxed) & writer_bit) == 0);
     word.fetch_sub(1, std::memory_order_release);
 }

@@ -143,9 +143,13 @@ section& section_for(const engine_row& engine, const hf_txfunc& function, const 
             continue;
         if (pool != nullptr)
             fatal("%s (%s): %s (%p): expected an address in the pool of the arguments before it, "
-                  "found another: a section works on one pool; copy what is elsewhere first",
-                  readable_name(function.name), function.where, argument(function, i).text,
-                  pointer);
+                  "found %s",
+                  readable_name(function.name), function.where, argument(function, i).text, pointer,
+                  registry::pool_of(pointer) != nullptr
+                      ? "one in another pool: a section works on one pool; copy what is elsewhere "
+                        "first"
+                      : "memory of this process, as the stack, the heap and literals are: it is "
+                        "gone when the section runs again; read it through hf::vlog_preserve");
         pool = registry::pool_of(pointer);
         if (pool == nullptr) registry::refuse_parents(pointer, function.name);
         // It may be given what dies with the process.
