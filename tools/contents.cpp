@@ -146,7 +146,7 @@ private:
         const bool turned = c.kind == mod::builtin_kind::stack;
         const bool strings = form.values_in_keys || form.value.holds_ref;
         const std::uint64_t read =
-            mod::read_elements(base_, word, form, bytes_ * elements_per_byte,
+            mod::read_elements(base_, word, form, bytes_ * elements_per_byte, 2 * bytes_,
                                [&](std::uint64_t at, std::string_view key, std::string_view value) {
                                    json_text line({{"in", name}});
                                    if (form.has_keys)

@@ -22,8 +22,8 @@ using namespace detail;
 class walk {
 public:
     walk(const std::byte* base, const contents_form& form, std::uint64_t most,
-         const element_reader& to)
-        : base_(base), form_(form), most_(most), to_(to) {}
+         std::uint64_t bytes_most, const element_reader& to)
+        : base_(base), form_(form), most_(most), bytes_left_(bytes_most), to_(to) {}
 
     std::uint64_t count() const noexcept { return count_; }
 
@@ -85,7 +85,7 @@ public:
     }
 
 private:
-    bool full() const noexcept { return count_ >= most_; }
+    bool full() const noexcept { return count_ >= most_ || bytes_left_ == 0; }
 
     void trie_leaf(ref at) {
         const leaf_layout layout{{form_.key, form_.values_in_keys || !form_.has_values
@@ -132,12 +132,13 @@ private:
         std::string_view v;
         if (form_.values_in_keys) v = blob_value(base_, blob_at(key));
         else if (form_.has_values) v = text(form_.value, value);
+        bytes_left_ -= std::min<std::uint64_t>(bytes_left_, k.size() + v.size());
         to_(number, k, v);
     }
 
     const std::byte* base_;
     const contents_form& form_;
-    std::uint64_t most_, count_ = 0;
+    std::uint64_t most_, bytes_left_, count_ = 0;
     const element_reader& to_;
     std::unordered_set<ref> seen_;
 };
@@ -162,9 +163,10 @@ contents_form contents_form::of(std::uint32_t kind, std::uint64_t shape) noexcep
 }
 
 std::uint64_t read_elements(const std::byte* base, std::uint64_t word, const contents_form& form,
-                            std::uint64_t most, const element_reader& to) {
+                            std::uint64_t most, std::uint64_t bytes_most,
+                            const element_reader& to) {
     if (word == 0) return 0;
-    walk all(base, form, std::min(most, element_count(word)), to);
+    walk all(base, form, std::min(most, element_count(word)), bytes_most, to);
     const ref top = static_cast<ref>(word);
     if (form.kind == builtin_kind::hash_trie) all.trie(top, 0);
     else if (form.kind == builtin_kind::ordered_map) all.tree(top, 0);

@@ -5,8 +5,8 @@
 //
 // (1) Nodes are hostile: each is read where the pool's header lets refs lead, and a damaged one has
 //     no elements.
-// (2) Every walk ends: inner nodes of maps are visited once, and no more elements are given than
-//     the caller wants.
+// (2) Every walk ends: inner nodes of maps are visited once, and no more elements, nor bytes of
+//     them, are given than the caller wants. Damaged refs may all lead to one long string.
 #pragma once
 
 #include <mod/format.hpp>
@@ -36,12 +36,12 @@ struct contents_form {
 using element_reader =
     std::function<void(std::uint64_t at, std::string_view key, std::string_view value)>;
 
-/// Reads the elements of the version that a word names, 'most' at most. Returns how many there
-/// were; fewer than the word says: the rest is damaged.
+/// Reads the elements of the version that a word names, as many at most, and until they have had
+/// so many bytes. Returns how many there were; fewer than the word says: the rest is damaged.
 ///
 /// Requires: addresses from 'base' on can be read as far as the header there lets refs lead.
 std::uint64_t read_elements(const std::byte* base, std::uint64_t word, const contents_form& form,
-                            std::uint64_t most, const element_reader& to);
+                            std::uint64_t most, std::uint64_t bytes_most, const element_reader& to);
 /// How many elements a word says that there are.
 inline std::uint64_t element_count(std::uint64_t word) noexcept { return word >> 32; }
 
