@@ -241,6 +241,11 @@ result<std::vector<std::string>> read_contents(const std::string& path, const po
                        fmt::format("open in {}: expected a pool that nobody changes: take a copy "
                                    "with holdfast copy first",
                                    file->user()));
+    const extent& last = header.extents[header.extent_count - 1];
+    if (const std::uint64_t whole = last.offset_bytes + last.size_bytes;
+        file->bytes().size() < whole)
+        faults.push_back(fmt::format("expected {} bytes, found {}: what is missing reads as zeros",
+                                     whole, file->bytes().size()));
     private_image image;
     if (const int failed = image.map(file->descriptor(), file->bytes().size(), header); failed != 0)
         return refusal(

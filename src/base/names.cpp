@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <base/names.hpp>
 
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <cxxabi.h>
@@ -16,9 +17,11 @@ constexpr std::string_view closure_begin = "auto hf::detail::run<",
 } // namespace
 
 const char* readable_name(const char* linker_name) noexcept {
-    static constinit thread_local char texts[4][512];
-    static constinit thread_local unsigned turn = 0;
-    auto& text = texts[turn++ % std::size(texts)];
+    // Not a thread's own: a library that is loaded late finds little room for such variables. Each
+    // of a message's few names stays until many other names have been asked for.
+    static constinit char texts[64][512]{};
+    static constinit std::atomic<unsigned> turn{0};
+    auto& text = texts[turn.fetch_add(1, std::memory_order_relaxed) % std::size(texts)];
     if (std::strncmp(linker_name, "_Z", 2) != 0) return linker_name;
     int failed = 0;
     char* const whole = abi::__cxa_demangle(linker_name, nullptr, nullptr, &failed);

@@ -127,12 +127,16 @@ private:
     }
     void give(std::uint64_t number, const std::byte* key, const std::byte* value) {
         if (full()) return;
-        ++count_;
         const std::string_view k = form_.has_keys ? text(form_.key, key) : std::string_view();
         std::string_view v;
         if (form_.values_in_keys) v = blob_value(base_, blob_at(key));
         else if (form_.has_values) v = text(form_.value, value);
-        bytes_left_ -= std::min<std::uint64_t>(bytes_left_, k.size() + v.size());
+        if (k.size() > bytes_left_ || v.size() > bytes_left_ - k.size()) {
+            bytes_left_ = 0; // upholds (2)
+            return;
+        }
+        bytes_left_ -= k.size() + v.size();
+        ++count_;
         to_(number, k, v);
     }
 
