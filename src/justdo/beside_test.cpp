@@ -195,7 +195,7 @@ protected:
     }
     pool open() {
         auto p = try_open();
-        if (!p) std::fprintf(stderr, "%s\n", p.error().what().c_str()), std::abort();
+        if (!p) std::fprintf(stderr, "%s\n", p.error().what().c_str()), ::_exit(1);
         return std::move(*p);
     }
     /// Runs the section on a thread that dies at its point number 'points'.

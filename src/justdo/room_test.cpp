@@ -185,7 +185,7 @@ protected:
     }
     pool open() {
         auto p = try_open();
-        if (!p) std::fprintf(stderr, "%s\n", p.error().what().c_str()), std::abort();
+        if (!p) std::fprintf(stderr, "%s\n", p.error().what().c_str()), ::_exit(1);
         auto* const in = p->root<hall>();
         if (in->locks == nullptr) {
             in->locks = static_cast<hf::mutex*>(hf_alloc(locks * sizeof(hf::mutex)));

@@ -242,7 +242,7 @@ protected:
     }
     pool open() {
         auto p = try_open();
-        if (!p) std::fprintf(stderr, "%s\n", p.error().what().c_str()), std::abort();
+        if (!p) std::fprintf(stderr, "%s\n", p.error().what().c_str()), ::_exit(1);
         return std::move(*p);
     }
     static object made(pool& p) { return *justdo::root::in(p)->new_object(); }
