@@ -28,6 +28,8 @@
 #include <functional>
 #include <map>
 #include <stdexcept>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 namespace hf::tools {
@@ -212,35 +214,67 @@ open_options options_of(const members& line) {
     return how;
 }
 
-/// The file of a pool that is being made: removed if it does not get its name.
+/// The file of a pool that is being made, under a name that no other process uses: it is removed
+/// if it does not get the pool's name.
+///
+/// The file is locked: by the pool, while that is open, and by 'file_' until the rename. Another
+/// process removes a file that nobody has locked: a killed command has left it.
 class new_pool {
 public:
-    explicit new_pool(const std::string& path) : path_(path), own_(path + ".loading") {
-        // One that a killed command has left: nobody has it open.
-        const auto left = verify::read_file::open(own_);
-        if (left && !left->in_use()) std::filesystem::remove(own_);
+    explicit new_pool(const std::string& path) : path_(path) {
+        for (unsigned n = 0; n < names_max; ++n) remove_left(name(n));
     }
     new_pool(const new_pool&) = delete;
     ~new_pool() {
         pool_.reset();
-        std::error_code gone;
-        std::filesystem::remove(own_, gone);
+        if (leads_to(own_, file_)) ::unlink(own_.c_str());
+        if (file_ >= 0) ::close(file_);
     }
     pool& open(const open_options& how) {
-        auto opened = pool::open(own_, how);
-        if (!opened) throw opened.error();
-        return pool_.emplace(std::move(*opened));
+        for (unsigned n = 0;; ++n) {
+            own_ = name(n);
+            auto opened = pool::open(own_, how);
+            if (!opened && opened.error().code() == errc::exists && n + 1 < names_max) continue;
+            if (!opened) throw opened.error();
+            pool_.emplace(std::move(*opened));
+            file_ = ::open(own_.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+            // NFS refuses it beside the pool's lock. finish() looks at the name in any case.
+            (void)::flock(file_, LOCK_EX | LOCK_NB);
+            return *pool_;
+        }
     }
     /// Upholds (4).
     void finish() {
         pool_.reset();
-        if (::renameat2(AT_FDCWD, own_.c_str(), AT_FDCWD, path_.c_str(), RENAME_NOREPLACE) != 0)
-            throw refusal(path_, errno == EEXIST ? errc::exists : errc::io_error,
-                          fmt::format("rename: {}", std::strerror(errno)));
+        if (!leads_to(own_, file_))
+            throw refusal(
+                path_, errc::io_error,
+                fmt::format("expected the new pool in {}, found another file or none", own_));
+        if (::renameat2(AT_FDCWD, own_.c_str(), AT_FDCWD, path_.c_str(), RENAME_NOREPLACE) == 0)
+            return;
+        if (errno == EEXIST)
+            throw refusal(path_, errc::exists,
+                          "expected no file of this name, found one that was made meanwhile");
+        throw refusal(path_, errc::io_error, fmt::format("rename: {}", std::strerror(errno)));
     }
 
 private:
+    static constexpr unsigned names_max = 64;
+    std::string name(unsigned n) const { return fmt::format("{}.loading.{}", path_, n); }
+    static bool leads_to(const std::string& name, int file) noexcept {
+        struct stat there{}, here{};
+        return file >= 0 && ::lstat(name.c_str(), &there) == 0 && ::fstat(file, &here) == 0 &&
+               there.st_dev == here.st_dev && there.st_ino == here.st_ino;
+    }
+    static void remove_left(const std::string& name) {
+        const auto left = verify::read_file::open(name);
+        if (left && !left->in_use() && ::flock(left->descriptor(), LOCK_EX | LOCK_NB) == 0 &&
+            leads_to(name, left->descriptor()))
+            ::unlink(name.c_str());
+    }
+
     std::string path_, own_;
+    int file_ = -1;
     std::optional<pool> pool_;
 };
 

@@ -28,11 +28,16 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <iterator>
 #include <random>
+#include <semaphore>
+#include <set>
 #include <sstream>
+#include <streambuf>
 #include <string>
 #include <sys/wait.h>
+#include <thread>
 #include <unistd.h>
 #include <vector>
 
@@ -101,6 +106,12 @@ protected:
     result<std::uint64_t> load(const std::string& text) const {
         std::istringstream lines(text);
         return load_contents(other, lines);
+    }
+    std::set<std::string> names() const {
+        std::set<std::string> all;
+        for (const auto& each : std::filesystem::directory_iterator(directory))
+            all.insert(each.path().filename());
+        return all;
     }
     static void good(const status& done) { ASSERT_TRUE(done.ok()) << done.what(); }
 
@@ -349,8 +360,7 @@ TEST_F(Contents, ALineThatIsNotAsExpectedIsNamedAndLeavesNoPool) {
         ASSERT_FALSE(loaded) << each.lines;
         EXPECT_NE(loaded.error().what().find(each.says), std::string::npos)
             << loaded.error().what();
-        for (const auto& left : std::filesystem::directory_iterator(directory))
-            EXPECT_EQ(left.path().filename(), "register");
+        EXPECT_TRUE(names().empty() || names() == std::set<std::string>{"register"});
     }
     ASSERT_TRUE(load(first + words));
     const auto again = load(first + words);
@@ -387,8 +397,84 @@ TEST_F(Contents, AKilledLoadLeavesNoPoolAndIsRepeated) {
         EXPECT_FALSE(std::filesystem::exists(other));
     }
     ASSERT_TRUE(load(text));
-    EXPECT_FALSE(std::filesystem::exists(other + ".loading"));
+    EXPECT_EQ(names(), (std::set<std::string>{"other.hf", "pool.hf", "register"}));
     EXPECT_EQ(dump(other).lines.size(), dump(path).lines.size());
+}
+
+/// Lines that call a function when half of them are read.
+class interrupted : public std::streambuf {
+public:
+    interrupted(std::string lines, std::function<void()> in_the_midst)
+        : lines_(std::move(lines)), in_the_midst_(std::move(in_the_midst)) {
+        setg(lines_.data(), lines_.data(), lines_.data() + lines_.size() / 2);
+    }
+
+private:
+    int_type underflow() override {
+        char* const end = lines_.data() + lines_.size();
+        if (egptr() == end) return traits_type::eof();
+        in_the_midst_();
+        setg(lines_.data(), egptr(), end);
+        return traits_type::to_int_type(*gptr());
+    }
+    std::string lines_;
+    std::function<void()> in_the_midst_;
+};
+
+TEST_F(Contents, OfTwoLoadsAtOnceTheOneThatIsDoneFirstGetsTheName) {
+    {
+        pool in = opened(path);
+        fill(in);
+    }
+    const std::string text = dump(path).text();
+    const auto load_with = [&](const std::string& lines, std::function<void()> in_the_midst) {
+        interrupted until(lines, std::move(in_the_midst));
+        std::istream from(&until);
+        return load_contents(other, from);
+    };
+    const auto second = load_with(text, [&] {
+        const auto first = load(text);
+        ASSERT_TRUE(first) << first.error().what();
+    });
+    ASSERT_FALSE(second);
+    EXPECT_EQ(second.error().code(), errc::exists) << second.error().what();
+    EXPECT_EQ(dump(other).lines.size(), dump(path).lines.size());
+    EXPECT_EQ(names(), (std::set<std::string>{"other.hf", "pool.hf", "register"}));
+}
+
+TEST_F(Contents, ALoadThatIsRefusedLeavesTheFileOfAnotherAlone) {
+    {
+        pool in = opened(path);
+        fill(in);
+    }
+    const std::string text = dump(path).text();
+    std::counting_semaphore<> half(0), over(0);
+    std::thread later;
+    interrupted until(text, [&] {
+        const std::string first_line = text.substr(0, text.find('\n') + 1);
+        ASSERT_FALSE(load(first_line + "x"));
+        ASSERT_FALSE(load("x"));
+        later = std::thread([&] { // is half done when the first one ends
+            interrupted part(text, [&] {
+                half.release();
+                over.acquire();
+            });
+            std::istream lines(&part);
+            EXPECT_FALSE(load_contents(other, lines));
+            half.release();
+        });
+        half.acquire();
+    });
+    std::istream lines(&until);
+    const auto loaded = load_contents(other, lines);
+    const auto made = verify::read_file::open(other);
+    const bool closed = made && !made->in_use();
+    over.release();
+    if (later.joinable()) later.join();
+    ASSERT_TRUE(loaded) << loaded.error().what();
+    EXPECT_TRUE(closed);
+    EXPECT_EQ(dump(other).lines.size(), dump(path).lines.size());
+    EXPECT_EQ(names(), (std::set<std::string>{"other.hf", "pool.hf", "register"}));
 }
 
 } // namespace
