@@ -57,6 +57,12 @@ private:
     std::uint64_t bytes_ = 0;
 };
 
+/// Upholds (2) for strings and names.
+json_text text_or_bytes(std::string_view bytes) {
+    if (is_utf8(bytes)) return bytes;
+    return {{"base64", to_base64(bytes)}};
+}
+
 /// Writes the lines of one pool.
 class lines_of {
 public:
@@ -68,7 +74,7 @@ public:
     void all() {
         to_(json_text({{"pool", "holdfast"},
                        {"version", 1},
-                       {"layout", std::string(header_.layout)},
+                       {"layout", text_or_bytes(header_.layout)},
                        {"layout_hash", header_.layout_hash},
                        {"max_bytes", header_.max_bytes}})
                 .text());
@@ -133,12 +139,12 @@ private:
     void container(const std::string& name, const mod::cell& c, std::uint64_t word,
                    const std::string& family) {
         const auto form = mod::contents_form::of(c.kind, c.shape);
-        json_text head({{"root", name}, {"kind", kind_name(form)}});
+        json_text head({{"root", text_or_bytes(name)}, {"kind", kind_name(form)}});
         if (form.has_keys) head.add("key", slot_text(form.key));
         if (form.has_values)
             head.add("value", form.values_in_keys ? json_text("string") : slot_text(form.value));
         if (form.has_keys) head.add("identity", form.identity);
-        if (!family.empty()) head.add("family", family);
+        if (!family.empty()) head.add("family", text_or_bytes(family));
         const std::uint64_t said = mod::element_count(word);
         head.add("elements", said);
         to_(head.text());
@@ -148,7 +154,7 @@ private:
         const std::uint64_t read =
             mod::read_elements(base_, word, form, bytes_ * elements_per_byte, 2 * bytes_,
                                [&](std::uint64_t at, std::string_view key, std::string_view value) {
-                                   json_text line({{"in", name}});
+                                   json_text line({{"in", text_or_bytes(name)}});
                                    if (form.has_keys)
                                        line.add("key", element(key, form.key.holds_ref));
                                    else line.add("at", at);
@@ -171,19 +177,18 @@ private:
             if (tag == python_bytes) return {{"bytes", to_base64(before)}};
             if (tag == python_value) return {{"encoded", to_base64(before)}};
         }
-        if (is_utf8(bytes)) return bytes;
-        return {{"base64", to_base64(bytes)}};
+        return text_or_bytes(bytes);
     }
     void objects() {
         const verify::pool_image image({base_, bytes_}, header_);
         const verify::objects_image found = verify::read_objects(image, true);
         for (const auto& o : found.all) {
-            json_text line({{"object", o.name},
-                            {"class", o.class_text},
+            const auto head = load<simpo::object_head>(o.offset);
+            json_text line({{"object", text_or_bytes(head.name)},
+                            {"class", text_or_bytes(head.class_text)},
                             {"class_version", o.class_version},
                             {"bytes", o.object_bytes},
                             {"calls_behind", o.calls}});
-            const auto head = load<simpo::object_head>(o.offset);
             const std::uint64_t at =
                 o.offset + simpo::layout_of(head).copy_offset(simpo::copy_of(head.resilient));
             if (o.swapped_out) line.add("swapped_out", true);

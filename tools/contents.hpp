@@ -4,8 +4,8 @@
 //
 // (1) A line is one JSON object. The first one describes the pool, one line each container or
 //     object; an element's line comes behind its container's.
-// (2) Bytes stay what they are: another string than UTF-8 is written in base 64, an element of
-//     another type as hexadecimal digits, in the order of the bytes.
+// (2) Bytes stay what they are: a string or a name that is not UTF-8 is written in base 64, an
+//     element of another type as hexadecimal digits, in the order of the bytes.
 // (3) Damage costs what it has hit: all else is written, and each fault is reported.
 // (4) A pool that is made has its name when it is whole. Lines that are refused leave no file.
 #pragma once

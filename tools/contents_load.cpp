@@ -69,26 +69,40 @@ public:
                 fmt::format("expected a whole number as \"{}\", found {}", name, found));
         return value;
     }
+    bool has_name(const std::string& member) const {
+        return has(member) || has(member + ".base64");
+    }
+    /// The bytes of a name.
+    std::string name(const std::string& member) const {
+        std::string bytes = text_or_bytes(member);
+        if (bytes.find('\0') != std::string::npos)
+            throw refused_line(
+                fmt::format("expected a name without a zero byte as \"{}\", found one", member));
+        return bytes;
+    }
     /// The bytes of an element.
     std::string bytes(const std::string& name) const {
-        const auto decoded = [&](const char* how, auto&& decode) {
-            const std::string& given = text(name + how);
-            auto made = decode(given);
-            if (!made)
-                throw refused_line(fmt::format("expected text that encodes bytes as \"{}{}\", "
-                                               "found \"{}\"",
-                                               name, how, given));
-            return std::move(*made);
-        };
-        if (has(name + ".hex")) return decoded(".hex", from_hex);
-        if (has(name + ".base64")) return decoded(".base64", from_base64);
+        if (has(name + ".hex")) return decoded(name + ".hex", from_hex);
         if (has(name + ".str")) return text(name + ".str") + python_str;
-        if (has(name + ".bytes")) return decoded(".bytes", from_base64) + python_bytes;
-        if (has(name + ".encoded")) return decoded(".encoded", from_base64) + python_value;
-        return text(name);
+        if (has(name + ".bytes")) return decoded(name + ".bytes", from_base64) + python_bytes;
+        if (has(name + ".encoded")) return decoded(name + ".encoded", from_base64) + python_value;
+        return text_or_bytes(name);
     }
 
 private:
+    template <class Decode> std::string decoded(const std::string& name, Decode&& decode) const {
+        const std::string& given = text(name);
+        auto made = decode(given);
+        if (!made)
+            throw refused_line(fmt::format(
+                "expected text that encodes bytes as \"{}\", found \"{}\"", name, given));
+        return std::move(*made);
+    }
+    std::string text_or_bytes(const std::string& name) const {
+        const std::string encoded = name + ".base64";
+        return has(encoded) ? decoded(encoded, from_base64) : text(name);
+    }
+
     std::map<std::string, json_found> all_;
 };
 
@@ -182,11 +196,11 @@ container keyed(pool& in, const std::string& name, const std::string& kind, cons
 }
 
 container container_of(pool& in, const members& line) {
-    const std::string &name = line.text("root"), &kind = line.text("kind");
-    if (line.has("family"))
+    const std::string name = line.name("root"), &kind = line.text("kind");
+    if (line.has_name("family"))
         throw refused_line(fmt::format("expected a container of its own, found a member of \"{}\": "
                                        "only its program can make the family",
-                                       line.text("family")));
+                                       line.name("family")));
     if (kind == "map" || kind == "set" || kind == "ordered_map") return keyed(in, name, kind, line);
     return with_type(line.text("value"), [&]<class V>(as<V>) {
         if (kind == "vector")
@@ -206,7 +220,7 @@ open_options options_of(const members& line) {
         throw refused_line(fmt::format("expected version 1 of such lines, found {} of \"{}\"",
                                        line.number("version"), line.text("pool")));
     open_options how;
-    how.layout = line.text("layout");
+    how.layout = line.name("layout");
     how.layout_hash = line.number("layout_hash");
     how.max_bytes = line.number("max_bytes");
     how.creation = create::always_new;
@@ -294,8 +308,8 @@ result<std::uint64_t> load_contents(const std::string& path, std::istream& lines
             const members found(line);
             if (in == nullptr) {
                 in = &into.open(options_of(found));
-            } else if (found.has("root")) {
-                const std::string& name = found.text("root");
+            } else if (found.has_name("root")) {
+                const std::string name = found.name("root");
                 if (containers.contains(name))
                     throw refused_line(fmt::format("expected a name that is new, found \"{}\" a "
                                                    "second time",
@@ -305,16 +319,16 @@ result<std::uint64_t> load_contents(const std::string& path, std::istream& lines
                 throw refused_line(fmt::format("expected containers, found {}, whose types only "
                                                "its program knows",
                                                found.text("unlisted")));
-            } else if (found.has("object")) {
+            } else if (found.has_name("object")) {
                 throw refused_line(fmt::format("expected containers, found the object \"{}\": only "
                                                "a program with its class can make it",
-                                               found.text("object")));
+                                               found.name("object")));
             } else {
-                const auto it = containers.find(found.text("in"));
+                const auto it = containers.find(found.name("in"));
                 if (it == containers.end())
                     throw refused_line(fmt::format("expected a container whose line came before, "
                                                    "found \"{}\"",
-                                                   found.text("in")));
+                                                   found.name("in")));
                 it->second.add(found);
                 ++elements;
             }

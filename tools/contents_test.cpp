@@ -55,7 +55,16 @@ private:
     std::uint64_t sum_ = 0;
 };
 
-const std::string odd_bytes("\xff\0\n\"\\\x80", 6); // no UTF-8
+class counted {
+public:
+    static constexpr simpo::class_name simpo_class{"c\xe9", 1};
+    void add() noexcept { ++count_; }
+
+private:
+    std::uint64_t count_ = 0;
+};
+
+const std::string odd_bytes("\xff\0\n\"\\\x80", 6); // not UTF-8
 
 class Contents : public ::testing::Test {
 protected:
@@ -231,6 +240,45 @@ TEST_F(Contents, APoolMadeOfTheLinesHoldsTheSame) {
     EXPECT_EQ(*numbers.get(81), 9U);
 }
 
+TEST_F(Contents, NamesThatAreNoUtf8StayWhatTheyAre) {
+    using map = mod::map<std::string, std::string>;
+    how.layout = "caf\xe9/1";
+    {
+        pool in = opened(path);
+        ASSERT_TRUE(map::open(in, {"caf\xe9"})->insert("a", "b"));
+        ASSERT_TRUE(map::open(in, {"caf\xe8"})->insert("c", "d"));
+        ASSERT_TRUE(map::open(in, {"caf\xc3\xa9"})->insert("e", "f"));
+    }
+    const dumped first = dump(path);
+    for (const char* line : {"{\"in\":{\"base64\":\"Y2Fm6Q==\"},\"key\":\"a\",\"value\":\"b\"}",
+                             "{\"in\":\"caf\xc3\xa9\",\"key\":\"e\",\"value\":\"f\"}"})
+        EXPECT_TRUE(first.has(line)) << first.text();
+    const auto loaded = load(first.text());
+    ASSERT_TRUE(loaded) << loaded.error().what();
+    pool in = opened(other);
+    EXPECT_EQ(map::open(in, {"caf\xe9"})->get("a"), "b");
+    EXPECT_EQ(map::open(in, {"caf\xe8"})->get("c"), "d");
+    EXPECT_EQ(map::open(in, {"caf\xc3\xa9"})->get("e"), "f");
+}
+
+TEST_F(Contents, AnObjectsNameAndClassThatAreNoUtf8StayWhatTheyAre) {
+    {
+        pool in = opened(path);
+        ASSERT_TRUE(simpo::object<counted>::create(in, "n\xe9"));
+        ASSERT_TRUE(simpo::object<counted>::create(in, "n\xc3\xa9"));
+    }
+    const dumped all = dump(path);
+    EXPECT_TRUE(all.has("{\"object\":{\"base64\":\"buk=\"},\"class\":{\"base64\":\"Y+k=\"},"
+                        "\"class_version\":1,\"bytes\":8,\"calls_behind\":0,"
+                        "\"state\":\"AAAAAAAAAAA=\"}"))
+        << all.text();
+    EXPECT_NE(all.text().find("{\"object\":\"n\xc3\xa9\","), std::string::npos) << all.text();
+    const auto loaded = load(all.text());
+    ASSERT_FALSE(loaded);
+    EXPECT_NE(loaded.error().what().find("found the object \"n"), std::string::npos)
+        << loaded.error().what();
+}
+
 TEST_F(Contents, ElementsOfPythonKeepTheirKinds) {
     how.layout = "python/1";
     const std::string text("prices \xc3\xa9\x01"), raw = odd_bytes + '\0',
@@ -338,6 +386,13 @@ TEST_F(Contents, ALineThatIsNotAsExpectedIsNamedAndLeavesNoPool) {
          "line 3: expected an element of 8 bytes, found 1"},
         {first + row + "{\"in\":\"v\",\"at\":0,\"value\":{\"hex\":\"0g00000000000000\"}}",
          "as \"value.hex\""},
+        {first + "{\"root\":{\"base64\":\"AGE=\"},\"kind\":\"queue\",\"value\":\"string\"}",
+         "line 2: expected a name without a zero byte as \"root\""},
+        {first + "{\"root\":{\"base64\":\"a\"},\"kind\":\"queue\",\"value\":\"string\"}",
+         "line 2: expected text that encodes bytes as \"root.base64\""},
+        {first +
+             "{\"root\":{\"base64\":\"Y+k=\"},\"kind\":\"map\",\"family\":{\"base64\":\"Y+k=\"}}",
+         "line 2: expected a container of its own"},
         {first + "{\"root\":\"x\",\"kind\":\"heap\",\"value\":\"string\"}",
          "line 2: expected map, set, ordered_map, vector, stack or queue as \"kind\""},
         {first + "{\"root\":\"x\",\"kind\":\"queue\",\"value\":\"12 bytes, aligned to 4\"}",
