@@ -19,6 +19,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <cstdio>
@@ -223,6 +224,8 @@ open_options options_of(const members& line) {
     how.layout = line.name("layout");
     how.layout_hash = line.number("layout_hash");
     how.max_bytes = line.number("max_bytes");
+    if (how.max_bytes != 0) // may be less than a new pool's usual size
+        how.create_bytes = std::clamp(how.max_bytes, pool_bytes_min, how.create_bytes);
     how.creation = create::always_new;
     how.engines = {mod::engine()};
     return how;

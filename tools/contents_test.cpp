@@ -240,6 +240,31 @@ TEST_F(Contents, APoolMadeOfTheLinesHoldsTheSame) {
     EXPECT_EQ(*numbers.get(81), 9U);
 }
 
+TEST_F(Contents, APoolThatMayNotBecomeLargeIsMadeAnew) {
+    for (const std::uint64_t max_bytes : {64_KiB, 1_MiB, 20_MiB}) {
+        how.create_bytes = std::min<std::uint64_t>(1_MiB, max_bytes);
+        how.max_bytes = max_bytes;
+        {
+            pool in = opened(path);
+            auto map = *mod::map<std::string, std::string>::open(in, {"map"});
+            ASSERT_TRUE(map.insert("a", "b"));
+        }
+        const dumped first = dump(path);
+        const auto loaded = load(first.text());
+        ASSERT_TRUE(loaded) << loaded.error().what();
+        EXPECT_EQ(dump(other).lines, first.lines);
+        EXPECT_EQ(verify::read_headers(verify::read_file::open(other)->bytes()).chosen().max_bytes,
+                  max_bytes);
+        std::filesystem::remove(path);
+        std::filesystem::remove(other);
+    }
+    const auto none = load("{\"pool\":\"holdfast\",\"version\":1,\"layout\":\"a/1\","
+                           "\"layout_hash\":0,\"max_bytes\":9}");
+    ASSERT_FALSE(none);
+    EXPECT_NE(none.error().what().find("max_bytes: expected 0 or 65536 to "), std::string::npos)
+        << none.error().what();
+}
+
 TEST_F(Contents, NamesThatAreNoUtf8StayWhatTheyAre) {
     using map = mod::map<std::string, std::string>;
     how.layout = "caf\xe9/1";
