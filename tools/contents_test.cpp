@@ -378,6 +378,27 @@ TEST_F(Contents, DamageCostsWhatItHasHit) {
     EXPECT_GT(shorter, 2U);
 }
 
+/// What is missing reads as zeros: a ref of 0 leads to the pool's first bytes, which say a length.
+TEST_F(Contents, ACutPoolGivesNoMoreThanItHas) {
+    constexpr std::uint64_t count = 20'000;
+    {
+        pool p = opened(path);
+        auto v = *mod::vector<std::string>::open(p, {"v"});
+        for (std::uint64_t n = 0; n < count; ++n)
+            ASSERT_TRUE(v.push_back(std::string(100, 'x') + std::to_string(n)).ok());
+    }
+    const std::uint64_t whole = std::filesystem::file_size(path);
+    for (const unsigned percent : {20, 40, 60, 80}) {
+        const std::string cut = directory + "/cut.hf";
+        std::filesystem::copy_file(path, cut, std::filesystem::copy_options::overwrite_existing);
+        std::filesystem::resize_file(cut, whole * percent / 100);
+        const dumped found = dump(cut);
+        EXPECT_FALSE(found.faults.empty());
+        EXPECT_LE(found.lines.size(), count + 10);
+        EXPECT_LE(found.text().size(), 4 * whole) << percent;
+    }
+}
+
 TEST_F(Contents, ALineThatIsNotAsExpectedIsNamedAndLeavesNoPool) {
     const std::string first = "{\"pool\":\"holdfast\",\"version\":1,\"layout\":\"a/1\","
                               "\"layout_hash\":0,\"max_bytes\":67108864}\n";

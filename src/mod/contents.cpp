@@ -85,7 +85,7 @@ public:
     }
 
 private:
-    bool full() const noexcept { return count_ >= most_ || bytes_left_ == 0; }
+    bool full() const noexcept { return looked_at_ >= most_ || bytes_left_ == 0; }
 
     void trie_leaf(ref at) {
         const leaf_layout layout{{form_.key, form_.values_in_keys || !form_.has_values
@@ -131,10 +131,8 @@ private:
         std::string_view v;
         if (form_.values_in_keys) v = blob_value(base_, blob_at(key));
         else if (form_.has_values) v = text(form_.value, value);
-        if (k.size() > bytes_left_ || v.size() > bytes_left_ - k.size()) {
-            bytes_left_ = 0; // upholds (2)
-            return;
-        }
+        ++looked_at_;
+        if (k.size() > bytes_left_ || v.size() > bytes_left_ - k.size()) return; // upholds (2)
         bytes_left_ -= k.size() + v.size();
         ++count_;
         to_(number, k, v);
@@ -142,7 +140,7 @@ private:
 
     const std::byte* base_;
     const contents_form& form_;
-    std::uint64_t most_, bytes_left_, count_ = 0;
+    std::uint64_t most_, bytes_left_, looked_at_ = 0, count_ = 0;
     const element_reader& to_;
     std::unordered_set<ref> seen_;
 };

@@ -36,7 +36,7 @@ struct contents_form {
 using element_reader =
     std::function<void(std::uint64_t at, std::string_view key, std::string_view value)>;
 
-/// Reads the elements of the version that a word names, as many at most, and until they have had
+/// Reads the elements of the version that a word names, as many at most, and of them no more than
 /// so many bytes. Returns how many there were; fewer than the word says: the rest is damaged.
 ///
 /// Requires: addresses from 'base' on can be read as far as the header there lets refs lead.
