@@ -334,6 +334,58 @@ TEST_F(Batches, HaveNoLargeBlocksBitBeforeItsChunkIsNamed) {
     EXPECT_NE(met, 0U) << "no such block was beside";
 }
 
+/// A section that puts its log on the disk, and finds room for its lines though another one runs.
+constexpr std::uint64_t many = 600;
+void change_many(words* w) {
+    section(w, [w] {
+        for (std::uint64_t n = 0; n < many; ++n) store_in_line(&w->wide[n], n + 1);
+        store_in_line(reinterpret_cast<std::uint64_t*>(&w->block),
+                      reinterpret_cast<std::uint64_t>(hf_alloc(300)));
+    });
+}
+
+TEST_F(Batches, HaveAllOfALongSectionThatReturnedWhenAnotherIsPromised) {
+    killed([](pool& p, words* w) {
+        const durable_together group{p}; // the long one itself is not promised
+        change_many(w);
+        std::thread([w] {
+            section(w, [w] { store(&w->line[1], 1); });
+            ::kill(::getpid(), SIGKILL);
+        }).join();
+    });
+    pool p = open();
+    const words* const w = p.root<words>();
+    EXPECT_EQ(p.recovered().sections_pending, 0U);
+    for (std::uint64_t n = 0; n < many; ++n) ASSERT_EQ(w->wide[n], n + 1);
+    EXPECT_NE(block_bytes(p, w->block), 0U);
+}
+
+/// The end of the long one's log waits for a section that stores nothing, and comes to the disk
+/// with the lines of the next: its log must have ended by then.
+TEST_F(Batches, HaveNoLogOfASectionThatReturnsBehindALongOne) {
+    killed([](pool& p, words* w) {
+        {
+            const durable_together group{p};
+            std::atomic<bool> runs{false}, ends{false};
+            std::thread other([&] {
+                hf_undo_begin(&function, &w);
+                runs = true, runs.notify_all();
+                ends.wait(false);
+                hf_undo_commit();
+            });
+            runs.wait(false);
+            change_many(w);
+            ends = true, ends.notify_all();
+            other.join();
+            section(w, [w] { store_in_line(&w->line[0], 7); });
+        }
+        ::kill(::getpid(), SIGKILL);
+    });
+    pool p = open();
+    EXPECT_EQ(p.recovered().sections_pending, 0U);
+    EXPECT_EQ(p.root<words>()->line[0], 7U);
+}
+
 TEST_F(Batches, HaveALongSectionThatReturnedAndWhatCameBehindIt) {
     killed([](pool& p, words* w) {
         { // the end of the long one's log waits for the lines of the other
