@@ -6,6 +6,7 @@
 #include <base/log.hpp>
 #include <justdo/test_support.hpp>
 #include <open/pool_impl.hpp>
+#include <trace/trace.hpp>
 
 #include <holdfast/abi/holdfast_abi.h>
 #include <holdfast/justdo.hpp>
@@ -467,7 +468,7 @@ constexpr std::uint32_t time_of_resumed_ms = 100;
 
 /// In the first such time it has reached something new; in the second it has not, and the next step
 /// stops it; behind the third it would be stopped anywhere.
-void computes_too_long() {
+void compute_too_long() {
     const auto own_ms = [] {
         timespec t{};
         ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
@@ -475,17 +476,26 @@ void computes_too_long() {
     };
     constexpr auto end = time_of_resumed_ms * 5 / 2;
     while (own_ms() < end) {}
-    gate_open = true;
 }
 
-TEST_P(Beside, SalvageFreesTheLockThatASectionWasAboutToUnlock) {
+std::atomic<bool> computes_at_a_fence{false};
+
+/// A fence of the unlock behind the gate: its own check for time is over.
+void at_event(const trace::event& what, const void*, std::size_t) {
+    if (what == trace::fence && computes_at_a_fence.exchange(false)) compute_too_long();
+}
+
+class BesideWithFences : public Beside {};
+
+TEST_P(BesideWithFences, SalvageFreesTheLockThatASectionWasAboutToUnlock) {
     {
         pool p = open();
         auto& a = p.root<root>()->accounts;
         dies_at(0, [&] { chain(&a[0], &a[1]); });
         pool::impl::abandon(std::move(p));
     }
-    set_gate(4, computes_too_long);
+    set_gate(4, [] { computes_at_a_fence = gate_open = true; });
+    const trace::listening here(at_event);
     auto salvaged = try_open({.recovery_ms_max = time_of_resumed_ms}, true);
     ASSERT_TRUE(salvaged) << salvaged.error().what();
     ASSERT_FALSE(salvaged->warnings().empty());
@@ -548,6 +558,7 @@ TEST_P(Beside, GuardedMarksLetAFunctionSaveItsFrameInThePool) {
               0);
 }
 
+INSTANTIATE_TEST_SUITE_P(Modes, BesideWithFences, ::testing::Values(mode::pmem));
 INSTANTIATE_TEST_SUITE_P(Modes, Beside, ::testing::Values(mode::process, mode::pmem),
                          [](const auto& which) {
                              return which.param == mode::process ? "process" : "pmem";
