@@ -372,6 +372,13 @@ static void a_transaction_is_whole_or_nothing(hf_pool* pool) {
     CHECK(hf_mod_map_count(of.stock_outside) == 0 && hf_mod_queue_count(of.orders_outside) == 1);
     OK(hf_mod_queue_clear(of.orders_outside));
     ended(&of);
+
+    transaction = begun(pool, &of);
+    OK(hf_mod_queue_push(of.orders_outside, hf_text("in between")));
+    CHECK(hf_mod_transaction_commit(transaction) == HF_CONFLICT);
+    CHECK(hf_mod_map_count(of.stock_outside) == 0 && hf_mod_queue_count(of.orders_outside) == 1);
+    OK(hf_mod_queue_clear(of.orders_outside));
+    ended(&of);
     OK(hf_mod_verify(pool));
 }
 
