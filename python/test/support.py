@@ -4,6 +4,9 @@ import os
 import pathlib
 import random
 import shutil
+import signal
+import subprocess
+import sys
 import tempfile
 import unittest
 
@@ -35,6 +38,18 @@ class Pooled(unittest.TestCase):
         self.pool.close()
         self.pool = holdfast.open(self.path)
         return kind(self.pool, *arguments)
+
+    def last_said(self, source, lines, *arguments):
+        """The last line that the program wrote, stripped; it is killed once it wrote 'lines' of them."""
+        program = subprocess.Popen([sys.executable, "-c", source, *map(str, arguments)], stdout=subprocess.PIPE, text=True)
+        last = ""
+        for _ in range(lines):
+            last = program.stdout.readline() or last
+        os.kill(program.pid, signal.SIGKILL)
+        last = ([last] + program.stdout.readlines())[-1]
+        program.stdout.close()
+        self.assertEqual(program.wait(), -signal.SIGKILL)
+        return last.strip()
 
     def outcome(self, call, on):
         """What the call returns, or the type of what it raises."""

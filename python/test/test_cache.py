@@ -5,10 +5,6 @@ Goal: it never has more than max_bytes, evicts what was not used for longest, an
 Method: random calls beside a model in order of use, with a clock of the test's own; kills at any time.
 """
 import collections
-import os
-import signal
-import subprocess
-import sys
 import threading
 import unittest
 
@@ -206,14 +202,7 @@ class CacheTest(Pooled):
         for durability, kills in (("process", 8), ("power", 3)):
             path = self.folder / f"{durability}.hf"
             for kill in range(kills):
-                program = subprocess.Popen([sys.executable, "-c", FILLING, path, durability], stdout=subprocess.PIPE, text=True)
-                last = "0"
-                for _ in range(self.random.randrange(1, 80)):
-                    last = program.stdout.readline() or last
-                os.kill(program.pid, signal.SIGKILL)
-                said = int(([last] + program.stdout.readlines())[-1])
-                program.stdout.close()
-                self.assertEqual(program.wait(), -signal.SIGKILL)
+                said = int(self.last_said(FILLING, self.random.randrange(1, 80), path, durability) or 0)
                 with self.subTest(seed=SEED, kill=kill), holdfast.open(path, durability=durability) as pool:
                     cache = holdfast.Cache(pool, max_bytes=4000, timer=lambda: 1000.0)
                     self.assertIn(cache["n"], (said, said + 1))

@@ -68,18 +68,8 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 class KillTest(Pooled):
     def run_until_killed(self, source, lines, durability="process"):
-        """The last line that the program wrote; it is killed once it wrote 'lines' of them."""
         self.pool.close()
-        program = subprocess.Popen([sys.executable, "-c", source, str(self.path), durability],
-                                   stdout=subprocess.PIPE, text=True)
-        last = ""
-        for _ in range(lines):
-            last = program.stdout.readline() or last
-        os.kill(program.pid, signal.SIGKILL)
-        last = ([last] + program.stdout.readlines())[-1]
-        program.stdout.close()
-        self.assertEqual(program.wait(), -signal.SIGKILL)
-        return last.strip()
+        return self.last_said(source, lines, self.path, durability)
 
     def test_what_was_said_is_there_and_every_call_is_whole(self):
         self.said_is_there("process", kills=12)

@@ -7,11 +7,7 @@ changes of all structures beside a model that takes part or is thrown away; thre
 import asyncio
 import contextvars
 import copy
-import os
 import queue
-import signal
-import subprocess
-import sys
 import threading
 import unittest
 
@@ -308,14 +304,7 @@ class TransactionTest(Pooled):
     def killed(self, durability, kills):
         path = self.folder / f"{durability}.hf"
         for kill in range(kills):
-            program = subprocess.Popen([sys.executable, "-c", MOVES, path, durability], stdout=subprocess.PIPE, text=True)
-            last = "0"
-            for _ in range(self.random.randrange(1, 60)):
-                last = program.stdout.readline() or last
-            os.kill(program.pid, signal.SIGKILL)
-            said = int(([last] + program.stdout.readlines())[-1])
-            program.stdout.close()
-            self.assertEqual(program.wait(), -signal.SIGKILL)
+            said = int(self.last_said(MOVES, self.random.randrange(1, 60), path, durability) or 0)
             with self.subTest(seed=SEED, kill=kill), holdfast.open(path, durability=durability) as pool:
                 accounts, days = holdfast.Map(pool), holdfast.SortedMap(pool)
                 n = accounts["n"]
