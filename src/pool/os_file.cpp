@@ -475,13 +475,12 @@ bool os_file::has_holes(std::uint64_t bytes) const noexcept {
 
 status os_file::read_at(std::uint64_t offset, void* to, std::size_t count) const {
     HF_ASSERT_SLOW(fd_ >= 0 || in_memory());
-    if (image_ != nullptr) {
-        if (offset < image_->size_bytes)
-            std::memcpy(to, image_->base + offset,
-                        std::min<std::uint64_t>(count, image_->size_bytes - offset));
-        return {};
+    std::size_t done = 0;
+    if (image_ != nullptr && offset < image_->size_bytes) {
+        done = std::min<std::uint64_t>(count, image_->size_bytes - offset);
+        std::memcpy(to, image_->base + offset, done);
     }
-    for (std::size_t done = 0; done < count;) {
+    while (image_ == nullptr && done < count) {
         const auto place = static_cast<off_t>(offset + done);
         const ssize_t n = restarted(
             [&] { return ::pread(fd_, static_cast<char*>(to) + done, count - done, place); });
@@ -489,6 +488,7 @@ status os_file::read_at(std::uint64_t offset, void* to, std::size_t count) const
         if (n == 0) break;
         done += static_cast<std::size_t>(n);
     }
+    std::memset(static_cast<char*>(to) + done, 0, count - done);
     return {};
 }
 

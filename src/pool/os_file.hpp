@@ -115,7 +115,7 @@ public:
     result<std::uint64_t> size_bytes() const;
     /// True if the file system has not allocated every byte of [0, bytes), or does not report it.
     bool has_holes(std::uint64_t bytes) const noexcept;
-    /// Reads up to 'count' bytes; the rest of the buffer is left as it is.
+    /// Reads up to 'count' bytes; what the file does not have of them is zero.
     status read_at(std::uint64_t offset, void* to, std::size_t count) const;
     status write_at(std::uint64_t offset, const void* from, std::size_t count) const;
     /// Allocates [offset, offset + bytes) for good and lengthens the file to its end. Bytes that

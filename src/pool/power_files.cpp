@@ -74,7 +74,6 @@ private:
 } // namespace
 
 status power_files::blocks::read(std::uint64_t at, void* to, std::size_t bytes) const {
-    std::memset(to, 0, bytes);
     return of_->read_at(at, to, bytes);
 }
 status power_files::blocks::write(std::uint64_t at, const void* from, std::size_t bytes) {
