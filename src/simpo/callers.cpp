@@ -79,7 +79,8 @@ void make_operation(std::byte* object, caller_table callers, const record& r,
     caller_entry* const by = r.arguments[0] == 0 ? nullptr : callers.find(r.arguments[0]);
     const std::uint64_t number = r.arguments[1];
     if (by == nullptr || number <= by->last) return; // (2): it has been made
-    if (kind == record_kind::instant_once) make_for_result(object, callers, *by, r, *f);
+    if (kind == record_kind::instant_once || kind == record_kind::joined_once)
+        make_for_result(object, callers, *by, r, *f);
     else f->run(object, r.call_arguments());
     by->last = number;
 }

@@ -33,6 +33,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <vector>
 
 namespace hf::simpo {
@@ -77,6 +78,16 @@ protected:
     std::atomic<std::uint64_t> uses_{0}; // 0: it does not matter
 };
 
+/// A call for a caller.
+struct one_call {
+    const function* f;
+    operation which;
+    const std::uint64_t* arguments;
+    std::uint64_t* result; // f->result_words
+    bool all;              // its result must have a place beside the earlier ones
+    status said;           // ok before the call
+};
+
 class core {
 public:
     /// The object that 'head' describes: of the pool, or one that begin() will move there. Throws
@@ -100,8 +111,8 @@ public:
     status dismiss(std::uint64_t id);
     result<std::uint64_t> last_of(std::uint64_t id);
     void defer_once(const function& f, operation which, const std::uint64_t* arguments);
-    status call_once(const function& f, operation which, const std::uint64_t* arguments, bool all,
-                     std::uint64_t* result);
+    /// Makes the calls, those that are new in one group if the log has room, and answers each.
+    void call_all_once(std::span<one_call> calls);
 
     // past.cpp
     status keep_history(const compression* packing);
@@ -197,6 +208,7 @@ private:
     void promise_done() noexcept;
     caller_table callers() const noexcept { return table_of(working_.get(), *head_); }
     status unknown_caller(std::uint64_t id);
+    void join_group(const one_call& c);
     status keepable(const function& f, const caller_entry& by, operation which, bool all) const;
     status answer(const function& f, operation which, const std::uint64_t* arguments,
                   std::uint64_t* result) const;

@@ -189,11 +189,13 @@ enum class record_kind : std::uint8_t {
     instant_once = 4,  // likewise; ends a group; its result is kept
     add_caller = 5,    // ends a group
     dismiss = 6,       // removes its caller; ends a group
+    joined_once = 7,   // as instant_once, in a group that a later record ends
 };
-inline constexpr auto record_kind_last = std::uint8_t(record_kind::dismiss);
+inline constexpr auto record_kind_last = std::uint8_t(record_kind::joined_once);
 constexpr bool ends_group(std::uint8_t kind) {
     return kind != std::uint8_t(record_kind::deferred) &&
-           kind != std::uint8_t(record_kind::deferred_once);
+           kind != std::uint8_t(record_kind::deferred_once) &&
+           kind != std::uint8_t(record_kind::joined_once);
 }
 /// Words before its arguments: caller and number.
 constexpr std::uint64_t operation_words(std::uint8_t kind) {

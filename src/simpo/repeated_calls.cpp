@@ -115,23 +115,41 @@ status core::answer(const function& f, operation which, const std::uint64_t* arg
     return {};
 }
 
-status core::call_once(const function& f, operation which, const std::uint64_t* arguments, bool all,
-                       std::uint64_t* result) {
+void core::call_all_once(std::span<one_call> calls) {
     check_usable("caller::call");
     check_writable("caller::call");
     const held here(*this);
     be_here();
-    const caller_entry* const by = which.caller == 0 ? nullptr : callers().find(which.caller);
-    if (by == nullptr) return unknown_caller(which.caller);
-    if (which.number > by->last) {
-        if (status s = keepable(f, *by, which, all); !s.ok()) return s;
-        commit(record_kind::instant_once, &f, arguments, which);
-    } else {
+    const one_call* last = nullptr; // of the new ones: its record ends their group
+    bool repeated = false;
+    for (one_call& each : calls) {
+        const std::uint64_t id = each.which.caller;
+        const caller_entry* const by = id == 0 ? nullptr : callers().find(id);
+        if (by == nullptr) {
+            each.said = unknown_caller(id);
+        } else if (each.which.number <= by->last) {
+            repeated = true;
+        } else if (each.said = keepable(*each.f, *by, each.which, each.all); each.said.ok()) {
+            if (last != nullptr) join_group(*last);
+            last = &each;
+        }
+    }
+    if (last != nullptr) {
+        commit(record_kind::instant_once, last->f, last->arguments, last->which);
+    } else if (repeated) {
         make_pending(); // it was made, and what was logged since ends its group here all the same
         promise_done();
     }
     if (log_.half_full()) make_resilient();
-    return answer(f, which, arguments, result);
+    for (one_call& each : calls)
+        if (each.said.ok()) each.said = answer(*each.f, each.which, each.arguments, each.result);
+}
+
+/// Logs a call that is not the last of its group; without room it is. Requires: the lock.
+void core::join_group(const one_call& c) {
+    if (log_.append(record_kind::joined_once, c.f, c.arguments, 0, c.which)) return;
+    commit(record_kind::instant_once, c.f, c.arguments, c.which);
+    if (log_.half_full()) make_resilient();
 }
 
 status add_caller(core& on, std::uint64_t id) { return on.add_caller(id); }
@@ -142,7 +160,9 @@ void defer_once(core& on, const function& f, operation which, const std::uint64_
 }
 status call_once(core& on, const function& f, operation which, const std::uint64_t* arguments,
                  bool all, std::uint64_t* result) {
-    return on.call_once(f, which, arguments, all, result);
+    one_call it{&f, which, arguments, result, all, {}};
+    on.call_all_once({&it, 1});
+    return it.said;
 }
 
 } // namespace hf::simpo::detail

@@ -302,6 +302,37 @@ class repeated final : public simpo_program {
     }
 };
 
+/// Calls of two callers in one group, as of processes that share the object: both survive, or none.
+/// Behind a failure both repeat all of theirs, and each answers as it did.
+class together final : public simpo_program {
+    using simpo_program::simpo_program;
+    void setup(pool& p) override {
+        auto made = simpo::object<digits>::create(
+            p, "it", simpo::object_options{.log_bytes = 1_KiB, .callers = 2, .results = 4});
+        if (!made) std::abort();
+        for (const std::uint64_t id : {5U, 6U})
+            if (!simpo::caller<digits>::of(*made, id)) std::abort();
+    }
+    unsigned operations(unsigned) const override { return calls; }
+    void run(pool& p, unsigned, unsigned i) override {
+        using append = simpo::detail::registered<digits, &digits::append_and_get>;
+        (void)append::done;
+        const std::uint64_t number = i + 1, first = 2 * i + 1, second = first + 1;
+        std::array<std::uint64_t, 2> answers{};
+        std::array<simpo::detail::one_call, 2> both{
+            {{&append::entry, {5, number}, &first, &answers[0], false, {}},
+             {&append::entry, {6, number}, &second, &answers[1], false, {}}}};
+        get(p).internals().call_all_once(both);
+        std::uint64_t before = 0;
+        for (std::uint64_t d = 1; d < first; ++d) before = before * 10 + d;
+        if (answers[0] != before * 10 + first || answers[1] != answers[0] * 10 + second)
+            std::abort();
+    }
+    unsigned operations_after() const override { return calls; }
+    void run_after(pool& p, unsigned i) override { run(p, 0, i); }
+    static constexpr unsigned calls = 3;
+};
+
 /// A deterministic program, run again from its beginning after each failure. Beside it, a caller is
 /// made and dismissed.
 class rerun final : public simpo_program {
@@ -587,7 +618,8 @@ constexpr auto lasting = std::span(variants).subspan(1);
      add_variants<checkpoints>("checkpoints"), add_variants<full_log>("full log"),
      add_variants<round_trip>("round trip"), add_variants<two_threads>("two threads"),
      add_variants<one_commits>("one commits"), add_variants<repeated>("repeated"),
-     add_variants<rerun>("rerun"), add_variants<remade>("remade"), add_variants<helpers>("helpers"),
+     add_variants<together>("together"), add_variants<rerun>("rerun"),
+     add_variants<remade>("remade"), add_variants<helpers>("helpers"),
      add_variants<come_and_go>("come and go"), add_variants<swapped>("swapped"),
      add_variants<swapped_beside>("swapped beside"),
      add_variants<viewed_swapped>("viewed swapped", lasting),

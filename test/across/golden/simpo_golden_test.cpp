@@ -5,6 +5,8 @@
 // Method: a fixed sequence of operations on a new pool; what each kind cost in all is compared with
 // golden/simpo.txt.
 // When a change is meant: HOLDFAST_GOLDEN_WRITE=1 ctest -R golden, and say in the commit why.
+#include <simpo/core.hpp>
+
 #include <holdfast/author/persist.hpp>
 #include <holdfast/pool.hpp>
 #include <holdfast/simpo.hpp>
@@ -93,6 +95,26 @@ private:
     std::map<std::string, std::string> expected_, seen_;
 };
 
+/// Two callers' calls that end one group.
+void count_together(golden& file, simpo::object<row> on, u64 made) {
+    ASSERT_TRUE(simpo::caller<row>::of(on, 2));
+    on.checkpoint();
+    const auto& f = simpo::detail::registered<row, &row::add_and_get>::entry;
+    u64 argument = 0;
+    std::array<u64, 2> answers{};
+    file.count(
+        "call-once-by-two", 1, [](u64) {},
+        [&](u64 n) {
+            argument = n;
+            std::array<simpo::detail::one_call, 2> both{
+                {{&f, {1, made + n + 1}, &argument, &answers[0], false, {}},
+                 {&f, {2, n + 1}, &argument, &answers[1], false, {}}}};
+            on.internals().call_all_once(both);
+        });
+    EXPECT_EQ(answers[1] - answers[0], operations - 1);
+    ASSERT_TRUE(simpo::caller<row>::dismiss(on, 2).ok());
+}
+
 /// Calls that may be repeated.
 void count_callers(golden& file, simpo::object<row> on) {
     const auto nothing = [](u64) {};
@@ -105,6 +127,7 @@ void count_callers(golden& file, simpo::object<row> on) {
                [&](u64 n) { (void)me->call<&row::add_and_get>(++number, n); });
     file.count("call-once-again", 0, nothing,
                [&](u64) { (void)me->call<&row::add_and_get>(number, operations - 1); });
+    count_together(file, on, number);
     file.count("add-and-dismiss-caller", 2, nothing, [&](u64) {
         ASSERT_TRUE(simpo::caller<row>::of(on, 2));
         ASSERT_TRUE(simpo::caller<row>::dismiss(on, 2).ok());
