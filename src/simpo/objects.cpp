@@ -3,6 +3,7 @@
 #include <open/registry.hpp>
 #include <pool/file_checks.hpp>
 #include <simpo/objects.hpp>
+#include <simpo/server.hpp>
 
 #include <fmt/format.h>
 
@@ -114,6 +115,9 @@ void give_up_unsound(pool::impl& in) {
     }
 }
 
+objects::objects(pool::impl& in) noexcept : pool_(&in) {}
+objects::~objects() = default;
+
 status objects::recover(engine_recovery& done) {
     superblock* const super = superblock_of(*pool_->file);
     if (super == nullptr) return {};
@@ -144,6 +148,32 @@ void objects::settle() noexcept {
 void objects::settle_for_close() noexcept {
     if (!pool_->usable().ok()) return;
     for (const auto& each : all_) each->settle_for_close();
+}
+
+void objects::end_own_work(bool /*stop*/) noexcept {
+    const std::scoped_lock held{serving_};
+    server_.reset();
+}
+
+status objects::serve(const serve_options& how) {
+    if (status s = usable(true); !s.ok()) return s;
+    const std::scoped_lock held{serving_};
+    if (server_ != nullptr)
+        return refusal(pool_->file->path(), errc::exists, "this process serves the pool already");
+    auto started = server::start(*this, *pool_->file, how);
+    if (!started) return started.error();
+    server_ = std::move(*started);
+    return {};
+}
+
+status objects::stop_serving() {
+    if (status s = usable(true); !s.ok()) return s;
+    const std::scoped_lock held{serving_};
+    if (server_ == nullptr)
+        return refusal(pool_->file->path(), errc::not_found,
+                       "this process does not serve the pool");
+    server_.reset();
+    return {};
 }
 
 status objects::usable(bool writing) const {
@@ -494,6 +524,18 @@ result<std::vector<object_info>> list(const pool& in) try {
     return all ? (*all)->list() : all.error();
 } catch (const std::bad_alloc&) {
     return out_of_memory(in.path());
+}
+
+status serve(pool& in, const serve_options& how) try {
+    const result<objects*> all = objects_of(in);
+    return all ? (*all)->serve(how) : all.error();
+} catch (const std::bad_alloc&) {
+    return out_of_memory(in.path());
+}
+
+status stop_serving(pool& in) {
+    const result<objects*> all = objects_of(in);
+    return all ? (*all)->stop_serving() : all.error();
 }
 
 status drop(pool& in, std::string_view name) try {

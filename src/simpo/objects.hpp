@@ -19,6 +19,7 @@
 #include <simpo/past.hpp>
 #include <simpo/swap_folder.hpp>
 
+#include <holdfast/simpo/share.hpp>
 #include <holdfast/simpo/table.hpp>
 
 #include <memory>
@@ -41,12 +42,16 @@ void give_up_unsound(pool::impl& in);
 /// Whether the object is of this class. Errors: wrong_layout.
 status check_shape(const pool_file& file, const object_head& h, const detail::class_shape& what);
 
+class server;
+
 class objects final : public engine_state, public detail::keeper {
 public:
-    explicit objects(pool::impl& in) noexcept : pool_(&in) {}
+    explicit objects(pool::impl& in) noexcept;
+    ~objects() override;
     status recover(engine_recovery& done);
     void settle() noexcept override;
     void settle_for_close() noexcept override;
+    void end_own_work(bool stop) noexcept override;
 
     result<detail::core*> create(std::string_view name, const detail::class_shape& what,
                                  const object_options& how, detail::body construct, void* context);
@@ -57,6 +62,9 @@ public:
                                  const detail::class_shape& what, const object_options& how,
                                  detail::make_from convert, void* context);
     result<std::vector<object_info>> list();
+
+    status serve(const serve_options& how);
+    status stop_serving();
 
     // past.cpp
     status keep_history(std::string_view name, const history_options& how);
@@ -117,6 +125,8 @@ private:
     std::optional<swap_folder> swap_;
     std::uint64_t opened_by_ = 0; // number of this open, for the folder; 0: none yet
     block spare_{};               // reserved (4); offset 0: there was no room for it
+    std::mutex serving_;
+    std::unique_ptr<server> server_; // of other processes; null: nobody asked for it
 };
 
 /// Errors: missing_engine, in_use.

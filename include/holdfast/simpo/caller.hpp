@@ -96,15 +96,11 @@ public:
     /// Crash:    lost, unless its group has been committed: its caller repeats all calls behind
     ///           last().
     template <auto F, class... Args> void defer(std::uint64_t number, Args&&... args) {
-        using traits = detail::member_function<decltype(F)>;
-        check<F>();
-        static_assert(std::is_void_v<returns<F>>,
-                      "a deferred function returns nothing: use call for one that does");
-        static_assert(!traits::is_const,
-                      "a deferred function changes the object, and this one is const: use call");
-        const auto words = traits::arguments::store(std::forward<Args>(args)...);
-        detail::defer_once(on_.internals(), detail::registered<T, F>::entry, {id_, number},
-                           words.data());
+        defer_by<F>(
+            [&](const detail::function& f, const std::uint64_t* words) {
+                detail::defer_once(on_.internals(), f, {id_, number}, words);
+            },
+            std::forward<Args>(args)...);
     }
     /// As object::call, of its call `number`. Makes the call now, or, if it was made before,
     /// returns the answer that it had then. A const F is logged, too. Returns a `status` if F
@@ -125,6 +121,7 @@ public:
 
 private:
     template <class> friend class retraced;
+    template <class> friend class remote; // share.hpp
 
     caller(object<T> on, std::uint64_t id) noexcept : on_(on), id_(id) {}
     template <auto F> static void check() {
@@ -135,7 +132,27 @@ private:
                       "bytes");
     }
     template <auto F, class... Args>
-    auto call_in(bool all, std::uint64_t number, Args&&... args)
+    auto call_in(bool all, std::uint64_t number, Args&&... args) {
+        return call_by<F>(
+            [&](const detail::function& f, const std::uint64_t* words, std::uint64_t* kept) {
+                return detail::call_once(on_.internals(), f, {id_, number}, words, all, kept);
+            },
+            std::forward<Args>(args)...);
+    }
+    /// Defers F by 'log', which gets the function and its arguments.
+    template <auto F, class Log, class... Args> static auto defer_by(Log&& log, Args&&... args) {
+        using traits = detail::member_function<decltype(F)>;
+        check<F>();
+        static_assert(std::is_void_v<returns<F>>,
+                      "a deferred function returns nothing: use call for one that does");
+        static_assert(!traits::is_const,
+                      "a deferred function changes the object, and this one is const: use call");
+        const auto words = traits::arguments::store(std::forward<Args>(args)...);
+        return log(detail::registered<T, F>::entry, words.data());
+    }
+    /// Calls F by 'make', which gets the function, its arguments and room for its result.
+    template <auto F, class Make, class... Args>
+    static auto call_by(Make&& make, Args&&... args)
         -> std::conditional_t<std::is_void_v<returns<F>>, status, result<returns<F>>> {
         using traits = detail::member_function<decltype(F)>;
         using entry = detail::registered<T, F>;
@@ -149,8 +166,7 @@ private:
             "address");
         const auto words = traits::arguments::store(std::forward<Args>(args)...);
         std::array<std::uint64_t, entry::kept.value_or(0) + std::size_t{1}> kept{};
-        status s = detail::call_once(on_.internals(), entry::entry, {id_, number}, words.data(),
-                                     all, kept.data());
+        status s = make(entry::entry, words.data(), kept.data());
         if constexpr (std::is_void_v<returns<F>>) {
             return s;
         } else {

@@ -26,6 +26,7 @@ TESTS = {"copying": ("engines_test", *GTEST, "--gtest_filter=Copying.*"),
          "kills": ("power_undo",),
          "batches": ("engines_test", *GTEST, "--gtest_filter=Batches.*"),
          "groups": ("simpo_test", *GTEST, "--gtest_filter=*WhatAGroupOfAnotherThread*/power*"),
+         "sharing": ("simpo_test", *GTEST, "--gtest_filter=*SimpoShare.*/process:-*AnyBytes*"),
          "transactions": ("mod_c_test",),
          "syncs": ("pool_test", *GTEST, "--gtest_filter=PowerPool.NoThreadIsToldOfASync*")}
 COPIES = "20"  # of each kind: a copy that is torn now and then is torn in one of them

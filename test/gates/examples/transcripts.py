@@ -35,6 +35,7 @@ STEPS = [
     ("example_simpo_once", "fourth-day", ""),
     ("example_simpo_once", None, "took 120\ntook 120\ntook 120\nspent 98, 492 are left\n"),
     ("example_simpo_readings counted.hf", None, "4000 readings\n"),
+    ("example_simpo_share shared.hf 2", None, "terminal 2: all paid\n"),
     ("example_simpo_view counted.hf", None, "4001 readings\n4001 readings\n"),
     ("example_simpo_swap", None, "365 days, most in files, 1 on day 1\n"),
     ("example_simpo_swap", None, "365 days, most in files, 2 on day 1\n"),
