@@ -114,13 +114,16 @@ def main():
     with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
         mesh = Mesh(given.program, folder, given.points)
         refuses_an_angle_that_is_no_number(mesh)
+        total = 0
         for engine in given.engine or ENGINES:
             for mode in MODES:
                 try:
                     steps = check(mesh, engine, mode, given.kills, random.Random(given.seed))
                 except AssertionError as wrong:
                     sys.exit(f"{engine} {mode}, seed {given.seed}: {wrong}")
+                total += given.kills
                 print(f"{engine} {mode}: {given.kills} kills, refined in {steps} steps; seed {given.seed}", flush=True)
+        print(f"all: {total} kills, 0 lost; seed {given.seed}")
 
 
 if __name__ == "__main__":
