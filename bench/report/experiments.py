@@ -12,15 +12,16 @@ UNSYNCED = ["lmdb-writemap-nosync", "rocksdb-nosync", "sqlite-normal", "bdb-nosy
 HASHED = ["pmdk-outside", "pmdk-actions", "floor-1f", "floor-2f"]   # have a hash map only
 LOCK_BASED = ["jd-queue", "jd-stack", "jd-priority", "jd-map", "jd-vector"]
 CONTAINERS = ["map", "set", "stack", "queue", "vector", "vecswap"]
+FILLED = ["clobber", "undo", "redo", "none", "pmdk"]
 PARTS = ["none", "vlog-only", "clobberlog-only", "clobber", "undo"]
 
 
 class Sizes:
-    """ops: of the hash map; everything else is in proportion."""
+    """ops: of the hash map; everything else is in proportion. `tree` gives the trees a number of their own."""
 
-    def __init__(self, ops):
+    def __init__(self, ops, tree=None):
         self.hashmap = ops
-        self.tree = max(1, ops // 5)
+        self.tree = tree or max(1, ops // 5)
         self.stores = max(1, ops // 20)  # peers that are slower by an order of magnitude
         self.ycsb = max(1, ops // 20)
         self.latency = max(1, ops // 20)
@@ -41,10 +42,10 @@ def throughput(sizes):
     for structure in STRUCTURES:
         ops = sizes.of(structure)
         extra = HASHED if structure == "hashmap" else []
-        for engine in ["clobber", "undo", "none", "pmdk", *extra, "volatile"]:
+        for engine in [*FILLED, *extra, "volatile"]:
             yield cell(structure, engine, "pmem", ops)
         for threads in (2, 4):
-            for engine in ["clobber", "undo", "none", "pmdk"]:
+            for engine in FILLED:
                 yield cell(structure, engine, "pmem", ops, threads)
         for engine in ["clobber", "undo", "none", "pmdk", "lmdb-writemap-nosync", "volatile"]:
             yield cell(structure, engine, "process", ops)

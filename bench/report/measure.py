@@ -86,7 +86,7 @@ def write(out, facts, measured, compiled):
 
 
 def measure(options, names):
-    sizes = experiments.Sizes(options.ops)
+    sizes = experiments.Sizes(options.ops, options.tree_ops)
     program = options.build / "bin" / "holdfast"
     left_out = peers_left_out(program) if names else []
     if left_out:
@@ -125,6 +125,7 @@ def main():
     parser.add_argument("--out", type=pathlib.Path, required=True, help="folder of the results")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--ops", type=int, default=1_000_000, help="of the hash map")
+    parser.add_argument("--tree-ops", type=int, help="of the trees and the list; without it, a fifth of --ops")
     parser.add_argument("--only", type=lambda text: text.replace(",", " ").split(), default=known,
                         help=f"of: {' '.join(known)}")
     parser.add_argument("--no-plots", action="store_true")

@@ -16,9 +16,11 @@ class Size:
     ops: int            # of the hash map of `make bench`; everything else is in proportion
     rounds: int
     quick: bool
+    trees: int          # entries of each tree, and of the list, in Clobber's Fig. 6
 
 
-SIZES = {size.name: size for size in (Size("smoke", 2000, 1, True), Size("quick", 100_000, 1, True), Size("whole", 1_000_000, 5, False))}
+SIZES = {size.name: size for size in (Size("smoke", 2000, 1, True, 400), Size("quick", 100_000, 1, True, 20_000),
+                                      Size("whole", 1_000_000, 5, False, 1_000_000))}
 
 
 @dataclasses.dataclass
@@ -32,11 +34,11 @@ def python(script, *arguments):
     return [sys.executable, "-B", ROOT / script, *arguments]
 
 
-def bench(*only):
+def bench(*only, more=lambda size: ()):
     """Experiments of bench/report/experiments.py."""
     return Study(f"bench-{only[0]}", lambda size, build, out: python(
         "bench/report/measure.py", "--build", build, "--out", out, "--rounds", size.rounds, "--ops", size.ops, "--no-plots",
-        "--only", " ".join(only)), "bench.json")
+        "--only", " ".join(only), *more(size)), "bench.json")
 
 
 # The shortest first: a run that is stopped has most of the figures by then.
@@ -60,11 +62,13 @@ STUDIES = {study.name: study for study in (
     Study("server-512", lambda size, build, out: python(        # memcached of MOD's Table 2
         "apps/kv/tests/throughput.py", *(build / "bin" / name for name in reversed(SERVERS)), "--mode", "pmem", "--json", "--rounds", size.rounds,
         "--ops", size.ops // 10, "--sets", 0.95, "--value-bytes", 512)),
+    Study("server-mixes", lambda size, build, out: [
+        build / "bin/bench_server_mixes", "--ops", size.ops // 5, "--keys", min(size.ops, 100_000), "--rounds", size.rounds]),
     *(Study(f"server-{build}", lambda size, at, out, build=build: [
         at / f"bin/bench_server_{build}", "--ops", size.ops, "--keys", min(size.ops, 100_000)]) for build in ("clobber", "clobber_unrefined")),
     bench("mod"),
     bench("justdo"),
-    bench("throughput"),
+    bench("throughput", more=lambda size: ("--tree-ops", size.trees)),
     Study("simpo", lambda size, build, out: python(
         "research/simpo_applications/report.py", "--bin", build / "bin", "--out", out, "--rounds", size.rounds, "--ssd-dir", build,
         *({"smoke": ["--quick"], "quick": ["--calls", 10_000]}.get(size.name, []))), "simpo.json"),
