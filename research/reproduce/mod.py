@@ -85,8 +85,11 @@ def fig_11(said):
     percent = {engine: [100 * (ratio(found[name][engine]["misses"], found[name][engine]["accesses"]) or 0) for name in CONTAINERS]
                for engine in ("mod", "pmdk")}
     more = {name: ratio(found[name]["mod"]["misses"], found[name]["pmdk"]["misses"]) for name in CONTAINERS}
+    share = dict(zip(CONTAINERS, map(ratio, percent["mod"], percent["pmdk"])))
+    large = ("map", "set", "vector")
     return Drawn([Panel("misses of a cache of 32 KB", "% of accesses", CONTAINERS, percent)], [
-        Claim("misses, MOD over PMDK: map, set, vector", [more[name] for name in ("map", "set", "vector")], 2.8, 4.6)])
+        Claim("misses, MOD over PMDK: map, set, vector", [more[name] for name in large], 2.8, 4.6),
+        Claim("misses as a part of accesses, which the figure draws: the same", [share[name] for name in large], 2.8, 4.6)])
 
 
 def table_3(said):
@@ -138,8 +141,12 @@ FIGURES = [
            "and queue have one line, and small elements share their nodes.", ("shadows",), one_update),
     Figure("Table 3", "Memory of twice as many elements", "counted",
            "Bytes in nodes that are reachable, after reclaiming. The paper's MOD vector kept what it had retired (131 times). Ours "
-           "doubles.", ("bench-growth",), table_3),
+           "doubles. So do lists and libpmemobj's structures: an element takes as many bytes in two million as in one. A trie's bytes for an "
+           "element rise and fall with its size, once in 32 times: a set grows 2.7 times from 250 000 elements and 1.6 times from a million.",
+           ("bench-growth",), table_3),
     Figure("Fig. 11", "Misses of the first-level cache", "simulated",
-           "cachegrind simulates the cache, since this virtual machine hides its counters. The applications are not among them, and "
-           "libpmemobj's transactions touch their logs, too.", ("misses",), fig_11),
+           "cachegrind simulates the cache, since this virtual machine hides its counters. The applications are not among them. The paper's map on "
+           "PMDK has arrays; ours is the chained table of libpmemobj's examples, with 145 bytes an element where mod has 51. So searches of 20 000 elements miss "
+           "more on it: 5.0 times each, and 3.8 times on mod. An update misses 7.2 and 7.6 times, but libpmemobj's has three times the accesses.",
+           ("misses",), fig_11),
 ]
