@@ -18,7 +18,7 @@ set(CPACK_DEBIAN_PACKAGE_SECTION libs)
 set(CPACK_DEBIAN_DEV_PACKAGE_NAME libholdfast-dev)
 set(CPACK_DEBIAN_DEV_PACKAGE_SECTION libdevel)
 set(CPACK_DEBIAN_DEV_PACKAGE_DEPENDS "libfmt-dev")
-set(CPACK_DEBIAN_DEV_PACKAGE_SUGGESTS "libzstd-dev") # holdfast/simpo/zstd.hpp
+set(CPACK_DEBIAN_DEV_PACKAGE_SUGGESTS "libzstd-dev, libhiredis-dev") # holdfast/simpo/zstd.hpp, redis.hpp
 set(CPACK_DEBIAN_DEV_PACKAGE_RECOMMENDS "pkg-config, holdfast-doc")
 set(CPACK_COMPONENT_DEV_DESCRIPTION "Headers and static libraries of Holdfast, its crash checker, and what CMake and
  pkg-config ask for. The containers of MOD need no more; failure-atomic functions need holdfast-clang.")

@@ -93,7 +93,8 @@ struct operation {
     std::uint64_t caller, number;
 };
 
-template <class T> class caller; // holdfast/simpo/caller.hpp
+template <class T> class caller;  // holdfast/simpo/caller.hpp
+template <class T> class replica; // holdfast/simpo/replica.hpp
 
 namespace detail {
 
@@ -452,6 +453,7 @@ public:
 
 private:
     template <class> friend class caller;
+    template <class> friend class replica;
     static constexpr detail::class_shape shape{T::simpo_class.text, T::simpo_class.version,
                                                sizeof(T)};
 

@@ -26,6 +26,7 @@ TESTS = {"copying": ("engines_test", *GTEST, "--gtest_filter=Copying.*"),
          "kills": ("power_undo",),
          "batches": ("engines_test", *GTEST, "--gtest_filter=Batches.*"),
          "groups": ("simpo_test", *GTEST, "--gtest_filter=*WhatAGroupOfAnotherThread*/power*"),
+         "replicas": ("simpo_test", *GTEST, "--gtest_filter=*SimpoReplica*/process"),
          "sharing": ("simpo_test", *GTEST, "--gtest_filter=*SimpoShare.*/process:-*AnyBytes*"),
          "transactions": ("mod_c_test",),
          "syncs": ("pool_test", *GTEST, "--gtest_filter=PowerPool.NoThreadIsToldOfASync*")}
