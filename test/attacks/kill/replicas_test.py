@@ -81,7 +81,7 @@ class Replica:
     def start(self):
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen(self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True, bufsize=1)
-        self.answers, self.arrived, self.write = {}, threading.Condition(), threading.Lock()
+        self.answers, self.arrived, self.write, self.sent, self.rests = {}, threading.Condition(), threading.Lock(), 0, False
         threading.Thread(target=self.read, args=(self.process.stdout, self.answers, self.arrived), daemon=True).start()
 
     @staticmethod
@@ -97,6 +97,7 @@ class Replica:
         try:
             with self.write:
                 self.process.stdin.write(f"{number} {words}\n")
+                self.sent += 1
         except (OSError, ValueError):
             return None
         return number
@@ -142,7 +143,7 @@ class Client(threading.Thread):
             self.amounts.append(self.random.randrange(1, 1000))
             first = True
             while True:
-                answer = at.ask(f"add {self.number} {len(self.amounts)} {self.amounts[-1]}")
+                answer = None if at.rests else at.ask(f"add {self.number} {len(self.amounts)} {self.amounts[-1]}")
                 if answer and answer.startswith("ok "):
                     self.answered += 1
                     break
@@ -167,6 +168,9 @@ class Trial:
 
     def pause_the_leader(self):
         leader = until(lambda: leader_of(self.replicas), "a leader")
+        if self.random.random() < 0.5:    # then the first thing that it finds is a question, not a client's call
+            leader.rests = True
+            until(lambda: leader.sent == len(leader.answers), "its answers")
         leader.process.send_signal(signal.SIGSTOP)
         until(leader.stopped, "a stopped leader")
         others = [each for each in self.replicas if each is not leader]
@@ -178,6 +182,7 @@ class Trial:
             answer = leader.answer(number, WAIT_S)
             assert answer in ("no", "lost"), f"(4): a former leader has answered {answer!r}"
         assert leader.answer(numbers[3], WAIT_S).endswith(" follows"), "(4)"
+        leader.rests = False
 
     def kill_replica(self, leads):
         leader = until(lambda: leader_of(self.replicas), "a leader")
