@@ -3,6 +3,7 @@
 
 #include "json.hpp"
 #include "lost_bytes.hpp"
+#include "metrics_server.hpp"
 #include "pool_report.hpp"
 #include "removed_files.hpp"
 #include <log/lane.hpp>
@@ -17,9 +18,13 @@
 #include <cstddef>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <limits>
 #include <memory>
+#include <optional>
+#include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace hf::tools {
@@ -30,12 +35,14 @@ struct asked {
     double interval_s = 1;
     std::uint64_t count = 0; // of lines; 0: until somebody ends it
     bool json = false;
+    std::string serve; // address; empty: it prints
 };
 
 /// The file's numbers at one moment. A writer changes it meanwhile: each number is one that it had.
 struct sample {
     std::chrono::steady_clock::time_point at;
     std::uint64_t generation = 0, pool_bytes = 0;
+    std::string layout;
     // By lane: its last section known to be committed, and how many have ended a word log.
     std::vector<std::uint64_t> committed, ended;
     space blocks;
@@ -56,6 +63,7 @@ result<sample> take(const std::string& path, const sample* before) {
     now.at = std::chrono::steady_clock::now();
     now.generation = header.generation;
     now.mode = static_cast<hf::mode>(header.mode);
+    now.layout = {header.layout, ::strnlen(header.layout, sizeof header.layout)};
     const verify::pool_image pool(bytes, header);
     now.pool_bytes = pool.pool_bytes();
     for (std::uint32_t lane = 0; lane < header.lane_count; ++lane) {
@@ -84,26 +92,22 @@ result<sample> take_whole(const std::string& path, const sample* before) {
     }
 }
 
-struct rates {
-    double sections_per_second = 0;
-    std::uint64_t lanes = 0; // in which sections have ended
+struct progress {
+    std::uint64_t sections = 0, lanes = 0; // lanes in which sections have ended
 };
 
 /// Another opening, or a smaller number: the time between is unknown.
-rates between(const sample& a, const sample& b) {
-    rates out;
+progress between(const sample& a, const sample& b) {
+    progress out;
     if (a.generation != b.generation || a.committed.size() != b.committed.size()) return out;
-    std::uint64_t sections = 0;
     for (std::size_t lane = 0; lane < a.committed.size(); ++lane) {
         // The first section of a lane is beyond the gap that every open leaves.
         std::uint64_t here = b.ended[lane] - a.ended[lane];
         if (b.committed[lane] > a.committed[lane])
             here += (b.committed[lane] - a.committed[lane]) % epoch_gap;
-        sections += here;
+        out.sections += here;
         if (here != 0) ++out.lanes;
     }
-    out.sections_per_second =
-        static_cast<double>(sections) / std::chrono::duration<double>(b.at - a.at).count();
     return out;
 }
 
@@ -112,13 +116,20 @@ void print_heading() {
                "used MiB", "free MiB", "pool MiB", "open in");
 }
 
-void print(const sample& now, const rates& r, bool json) {
+std::uint64_t blocks_in(const sample& of) {
     std::uint64_t blocks = 0;
-    for (const auto& [bytes, of] : now.blocks.sizes) blocks += of.used;
+    for (const auto& [bytes, each] : of.blocks.sizes) blocks += each.used;
+    return blocks;
+}
+
+void print(const sample& before, const sample& now, bool json) {
+    const progress made = between(before, now);
+    const double sections_per_second = static_cast<double>(made.sections) /
+                                       std::chrono::duration<double>(now.at - before.at).count();
     if (json) {
-        const json_text out{{"sections_per_second", r.sections_per_second},
-                            {"lanes", r.lanes},
-                            {"blocks", blocks},
+        const json_text out{{"sections_per_second", sections_per_second},
+                            {"lanes", made.lanes},
+                            {"blocks", blocks_in(now)},
                             {"used_bytes", now.blocks.used_bytes},
                             {"free_bytes", now.blocks.free_bytes},
                             {"pool_bytes", now.pool_bytes},
@@ -130,7 +141,7 @@ void print(const sample& now, const rates& r, bool json) {
     } else {
         const auto mib = [](std::uint64_t bytes) { return static_cast<double>(bytes) / (1 << 20); };
         fmt::print("{:>12.0f} {:>6} {:>10} {:>12.2f} {:>12.2f} {:>12.2f}  {}\n",
-                   r.sections_per_second, r.lanes, blocks, mib(now.blocks.used_bytes),
+                   sections_per_second, made.lanes, blocks_in(now), mib(now.blocks.used_bytes),
                    mib(now.blocks.free_bytes), mib(now.pool_bytes),
                    now.user.empty() ? "nobody" : now.user);
     }
@@ -142,8 +153,50 @@ void print(const sample& now, const rates& r, bool json) {
     throw cli::leave{2};
 }
 
+/// What --serve answers: of each request another look at the file.
+class watched {
+public:
+    explicit watched(std::string path) : path_(std::move(path)) {}
+    std::string page() {
+        metrics_page out({{"pool", path_}});
+        auto now = take_whole(path_, before_ ? &*before_ : nullptr);
+        out.add("holdfast_pool_readable", "gauge", "Whether the file is a pool.", now ? 1 : 0);
+        if (!now) {
+            fmt::print(stderr, "{}\n", now.error().what());
+            return out.text();
+        }
+        if (before_) sections_ += between(*before_, *now).sections;
+        const auto gauge = [&](const char* name, const char* help, std::uint64_t value) {
+            out.add(name, "gauge", help, static_cast<double>(value));
+        };
+        out.add("holdfast_sections_total", "counter",
+                "Sections that have ended in log lanes since this exporter looked first.",
+                static_cast<double>(sections_));
+        gauge("holdfast_blocks", "Blocks in use.", blocks_in(*now));
+        gauge("holdfast_used_bytes", "Bytes of blocks in use.", now->blocks.used_bytes);
+        gauge("holdfast_free_bytes", "Bytes of the pool outside of blocks in use.",
+              now->blocks.free_bytes);
+        gauge("holdfast_pool_bytes", "Size of the pool.", now->pool_bytes);
+        gauge("holdfast_generation", "How often the pool was opened for writing.", now->generation);
+        gauge("holdfast_in_use", "Whether a process has the pool open.", now->in_use ? 1 : 0);
+        out.add("holdfast_pool_info", "gauge", "Layout, durability mode and user of the pool.", 1,
+                {{"layout", now->layout}, {"mode", name(now->mode)}, {"user", now->user}});
+        before_ = std::move(*now);
+        return out.text();
+    }
+
+private:
+    std::string path_;
+    std::optional<sample> before_;
+    std::uint64_t sections_ = 0;
+};
+
 void top(const asked& a) {
     answer_lost_bytes();
+    if (!a.serve.empty()) {
+        watched pool(a.path);
+        refuse({errc::io_error, serve_metrics(a.serve, [&] { return pool.page(); })});
+    }
     constexpr std::uint64_t lines_a_heading = 20;
     auto before = take_whole(a.path, nullptr);
     if (!before) refuse(before.error());
@@ -155,7 +208,7 @@ void top(const asked& a) {
         auto now = take_whole(a.path, &*before);
         if (!now) refuse(now.error());
         if (!a.json && line % lines_a_heading == 0) print_heading();
-        print(*now, between(*before, *now), a.json);
+        print(*before, *now, a.json);
         *before = std::move(*now);
     }
 }
@@ -166,17 +219,27 @@ void add_top_command(const cli::command& app, char**) {
     const auto a = std::make_shared<asked>();
     const cli::command command = app.subcommand("top", "a pool at work: sections a second, space");
     command.value("POOL", a->path, "the pool's file").required();
-    command.value("--interval", a->interval_s, "seconds between two lines")
-        .between(0.01, 86400.0)
-        .check([](const std::string& text) { // nan is in every range
-            return std::isnan(std::strtod(text.c_str(), nullptr))
-                       ? "expected a number of seconds, found nan"
-                       : "";
-        })
-        .show_default();
-    command.value("--count", a->count, "how many lines; 0: until it is ended")
-        .between(std::int64_t{0}, std::numeric_limits<std::int64_t>::max());
-    command.flag("--json", a->json, "print one JSON object a line");
+    const cli::option interval =
+        command.value("--interval", a->interval_s, "seconds between two lines")
+            .between(0.01, 86400.0)
+            .check([](const std::string& text) { // nan is in every range
+                return std::isnan(std::strtod(text.c_str(), nullptr))
+                           ? "expected a number of seconds, found nan"
+                           : "";
+            })
+            .show_default();
+    const cli::option count =
+        command.value("--count", a->count, "how many lines; 0: until it is ended")
+            .between(std::int64_t{0}, std::numeric_limits<std::int64_t>::max());
+    const cli::option json = command.flag("--json", a->json, "print one JSON object a line");
+    command
+        .value("--serve", a->serve,
+               "print nothing: answer http://ADDRESS:PORT/metrics for Prometheus")
+        .type_name("ADDRESS:PORT")
+        .check(wrong_in_address)
+        .excludes(interval)
+        .excludes(count)
+        .excludes(json);
     command.footer("Sections that have ended are counted, in engines that have log lanes: not "
                    "MOD's updates, nor justdo's. Nobody waits for it.");
     command.callback([a] { top(*a); });

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// `holdfast top POOL`: a pool watched while a process works on it, a line an interval. Reads the
-// file; takes no lock and stops nobody. Exit status: 0, or 2: wrong usage, or no pool (any more).
+// `holdfast top POOL`: a pool watched while a process works on it, a line an interval, or a page of
+// metrics for each request. Reads the file; takes no lock and stops nobody. Exit status: 0, or 2:
+// wrong usage, or no pool (any more).
 #pragma once
 
 #include <cli/command.hpp>

@@ -5,9 +5,12 @@ if there is no pool.
 
 usage: top_command_test.py BIN
 """
+import contextlib
 import json
 import os
 import pathlib
+import re
+import socket
 import subprocess
 import sys
 import tempfile
@@ -137,11 +140,83 @@ def check_refusals(folder):
     expect(top(text, "--count", -1), 2, "--count: Value -1 not in range 0 to 9223372036854775807")
 
 
+def metrics(port, request=b"GET /metrics HTTP/1.0\r\n\r\n"):
+    """The page, by name: labels and value. Each line is as Prometheus' text format 0.0.4 has it."""
+    with socket.create_connection(("127.0.0.1", port), timeout=60) as client:
+        client.sendall(request)
+        answer = client.makefile("rb").read()
+    head, _, body = answer.partition(b"\r\n\r\n")
+    if b" 200 " not in head.split(b"\r\n")[0]:
+        return head.split(b"\r\n")[0]
+    assert b"Content-Type: text/plain; version=0.0.4; charset=utf-8" in head.split(b"\r\n"), head
+    assert body.endswith(b"\n")
+    found, declared = {}, {}
+    for line in body.decode().splitlines():
+        if comment := re.fullmatch(r"# (HELP|TYPE) ([a-z_]+) (.+)", line):
+            assert (comment[1] == "HELP") == (comment[2] not in declared), line
+            declared[comment[2]] = comment[3]
+            continue
+        shape = re.fullmatch(r'([a-z_]+)\{((?:[a-z_]+="(?:[^"\\]|\\["\\n])*",?)*)\} (\S+)', line)
+        assert shape and declared.get(shape[1]) in ("gauge", "counter"), line
+        assert (declared[shape[1]] == "counter") == shape[1].endswith("_total") and shape[1] not in found, line
+        found[shape[1]] = dict(re.findall(r'([a-z_]+)="((?:[^"\\]|\\.)*)"', shape[2])), float(shape[3])
+    with contextlib.suppress(ImportError):    # another reader of the format
+        from prometheus_client.parser import text_string_to_metric_families
+        families = list(text_string_to_metric_families(body.decode()))
+        assert sum(len(family.samples) for family in families) == len(found), families
+    return found
+
+
+def check_metrics(folder):
+    pool = folder / 'a "pool" \\ of\nlines.hf'
+    with Server(PROGRAMS / "holdfast-kv", pool) as server:
+        serving = subprocess.Popen([PROGRAMS / "holdfast", "top", pool, "--serve", "127.0.0.1:0"], stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, text=True)
+        try:
+            said = serving.stdout.readline()
+            port = int(re.fullmatch(r"metrics on http://127.0.0.1:(\d+)/metrics\n", said)[1])
+            first = metrics(port)
+            labels, value = first["holdfast_pool_info"]
+            assert value == 1 and labels["pool"] == str(pool).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n"), labels
+            assert "holdfast-kv" in labels["user"] and labels["mode"] == "process" and labels["layout"], labels
+            assert first["holdfast_in_use"][1] == 1 and first["holdfast_pool_readable"][1] == 1, first
+            client = server.connect()
+            lines = client.makefile("rb")
+            for key in range(300):
+                client.sendall(b"set key%d 0 0 100\r\n%s\r\n" % (key, b"v" * 100))
+                assert lines.readline() == b"STORED\r\n"
+            second = metrics(port)
+            assert second["holdfast_sections_total"][1] >= 300 - 8 > first["holdfast_sections_total"][1], (first, second)
+            for name in "holdfast_blocks", "holdfast_used_bytes":
+                assert second[name][1] > first[name][1], (name, first, second)
+            assert second["holdfast_used_bytes"][1] + second["holdfast_free_bytes"][1] <= second["holdfast_pool_bytes"][1], second
+            assert server.stop() == 0
+            closed = metrics(port)
+            assert closed["holdfast_in_use"][1] == 0 and closed["holdfast_sections_total"][1] >= second["holdfast_sections_total"][1], closed
+            os.remove(pool)
+            gone = metrics(port)
+            assert list(gone) == ["holdfast_pool_readable"] and gone["holdfast_pool_readable"][1] == 0, gone
+            assert b" 404 " in metrics(port, b"GET / HTTP/1.0\r\n\r\n")
+            assert b" 501 " in metrics(port, b"POST /metrics HTTP/1.0\r\nContent-Length: 0\r\n\r\n")
+            for bad in b"\0" * 100, b"GET /metrics HTTP/1.0\r\n" + b"x: y\r\n" * 5000 + b"\r\n", b"":    # and hangs up
+                with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port)) as client:
+                    client.sendall(bad)
+            assert metrics(port)["holdfast_pool_readable"][1] == 0
+            expect(top(pool, "--serve", f"127.0.0.1:{port}"), 2, f"expected to listen on 127.0.0.1:{port}", "in use")
+        finally:
+            serving.kill()
+            serving.communicate()
+    for address in "127.0.0.1", ":9152", "127.0.0.1:70000", "localhost:9152", "::1:9152", "[::1:1":
+        expect(top(pool, "--serve", address), 2, "expected ADDRESS:PORT")
+    expect(top(pool, "--serve", "127.0.0.1:0", "--json"), 2, "--json excludes --serve")
+
+
 def main():
     with tempfile.TemporaryDirectory(prefix="holdfast-top-") as folder:
         check_refusals(pathlib.Path(folder))
         check_at_work(pathlib.Path(folder))
         check_removed(pathlib.Path(folder))
+        check_metrics(pathlib.Path(folder))
 
 
 main()
