@@ -306,15 +306,19 @@ TEST_F(Contents, AnObjectsNameAndClassThatAreNoUtf8StayWhatTheyAre) {
 
 TEST_F(Contents, ElementsOfPythonKeepTheirKinds) {
     how.layout = "python/1";
-    const std::string text("prices \xc3\xa9\x01"), raw = odd_bytes + '\0',
-                                                   value("\x03\x01\x05\x02");
+    const std::string text("prices \xc3\xa9\x01"),
+        raw = odd_bytes + '\0', value("\x03\x01\x05\x02"), file_name("caf\xed\xb3\xa9\x01");
     {
         pool in = opened(path);
         auto map = *mod::map<std::string, std::string>::open(in, {"map"});
         ASSERT_TRUE(map.insert(text, raw));
         ASSERT_TRUE(map.insert(value, text));
+        ASSERT_TRUE(map.insert(file_name, file_name)); // os.fsdecode(b"caf\xe9")
     }
     const dumped first = dump(path);
+    EXPECT_TRUE(first.has("{\"in\":\"map\",\"key\":{\"base64\":\"Y2Fm7bOpAQ==\"},"
+                          "\"value\":{\"base64\":\"Y2Fm7bOpAQ==\"}}"))
+        << first.text();
     EXPECT_TRUE(first.has("{\"in\":\"map\",\"key\":{\"str\":\"prices \xc3\xa9\"},"
                           "\"value\":{\"bytes\":\"/wAKIlyA\"}}"))
         << first.text();
@@ -325,6 +329,7 @@ TEST_F(Contents, ElementsOfPythonKeepTheirKinds) {
     auto map = *mod::map<std::string, std::string>::open(in, {"map"});
     EXPECT_EQ(map.get(text), raw);
     EXPECT_EQ(map.get(value), text);
+    EXPECT_EQ(map.get(file_name), file_name);
 }
 
 TEST_F(Contents, APoolThatWasLeftOpenIsReadAsItsRecoveryLeavesIt) {
