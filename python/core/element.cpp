@@ -13,8 +13,22 @@ namespace {
 // lowest version that has its kinds.
 enum tag : char { tag_bytes = 0, tag_str = 1, tag_value = 2, tag_value_2 = 3 };
 
-bool is_registered(nb::handle object) {
-    return nb::cast<bool>(call("holdfast._encoding", "is_registered", object));
+[[noreturn]] void refuse_tag() {
+    raise("corrupt", "corrupt: an element is neither str, bytes nor a value of version 1 or 2; was "
+                     "it written by Python, and not by a later version?");
+}
+
+/// Whether these bytes have a surrogate.
+bool has_surrogate(const char* data, std::size_t bytes) noexcept {
+    const char* const end = data + bytes;
+    while (data != end) {
+        data = static_cast<const char*>(
+            std::memchr(data, '\xed', static_cast<std::size_t>(end - data)));
+        if (data == nullptr) return false;
+        ++data;
+        if (data != end && static_cast<unsigned char>(*data) >= 0xa0) return true;
+    }
+    return false;
 }
 
 } // namespace
@@ -23,6 +37,32 @@ void raise(const char* code, const char* message) {
     const nb::object error = call("holdfast._error", "Error", nb::str(code), nb::str(message));
     PyErr_SetObject(error.type().ptr(), error.ptr());
     throw nb::python_error();
+}
+
+nb::object call(const char* module, const char* name, nb::handle first, nb::handle second) {
+    PyObject* const made = in_python([=] {
+        PyObject* const from = PyImport_ImportModule(module);
+        PyObject* const called = from == nullptr ? nullptr : PyObject_GetAttrString(from, name);
+        Py_XDECREF(from);
+        PyObject* const returned =
+            called == nullptr
+                ? nullptr
+                : PyObject_CallFunctionObjArgs(called, first.ptr(), second.ptr(), nullptr);
+        Py_XDECREF(called);
+        return returned;
+    });
+    if (made == nullptr) throw nb::python_error();
+    return nb::steal(made);
+}
+
+utf8::utf8(PyObject* of) : data_(PyUnicode_AsUTF8AndSize(of, &bytes_)) {
+    if (data_ != nullptr) return;
+    if (!PyErr_ExceptionMatches(PyExc_UnicodeEncodeError)) throw nb::python_error();
+    PyErr_Clear();
+    made_ = nb::steal(PyUnicode_AsEncodedString(of, "utf-8", "surrogatepass"));
+    if (!made_.is_valid()) throw nb::python_error();
+    data_ = PyBytes_AS_STRING(made_.ptr());
+    bytes_ = PyBytes_GET_SIZE(made_.ptr());
 }
 
 void await_end() noexcept {
@@ -39,8 +79,7 @@ const std::string& text_of(const char* what, const std::string& given) {
     return given;
 }
 
-void check_size(std::size_t stored_bytes) {
-    if (stored_bytes <= stored_bytes_max) return;
+void refuse_size(std::size_t stored_bytes) {
     throw nb::value_error(("an element, or a key and its value together, take at most 1 GiB (" +
                            std::to_string(stored_bytes_max) + " bytes), not " +
                            std::to_string(stored_bytes))
@@ -48,7 +87,7 @@ void check_size(std::size_t stored_bytes) {
 }
 
 bool storable(nb::handle object, as role) {
-    if (PyUnicode_Check(object.ptr()) || PyBytes_Check(object.ptr())) return true;
+    if (PyUnicode_CheckExact(object.ptr()) || PyBytes_CheckExact(object.ptr())) return true;
     try {
         (void)encoded(object, role);
         return true;
@@ -59,25 +98,23 @@ bool storable(nb::handle object, as role) {
 }
 
 encoded::encoded(nb::handle object, as role) {
-    Py_ssize_t bytes = 0;
+    // A key of a subclass is equal to one of str or bytes, and is stored as that.
+    const bool key = role != as::value;
     char what = 0;
-    const bool text = PyUnicode_Check(object.ptr()), plain = text || PyBytes_Check(object.ptr());
-    const bool exact = PyUnicode_CheckExact(object.ptr()) || PyBytes_CheckExact(object.ptr());
-    if (!plain || (!exact && role == as::value && is_registered(object))) {
+    if (PyUnicode_CheckExact(object.ptr()) || (key && PyUnicode_Check(object.ptr()))) {
+        const utf8 text(object.ptr());
+        check_size(text.size() + 1);
+        made_.append(text.data(), text.size());
+        what = tag_str;
+    } else if (PyBytes_CheckExact(object.ptr()) || (key && PyBytes_Check(object.ptr()))) {
+        const auto bytes = static_cast<std::size_t>(PyBytes_GET_SIZE(object.ptr()));
+        check_size(bytes + 1);
+        made_.append(PyBytes_AS_STRING(object.ptr()), bytes);
+        what = tag_bytes;
+    } else {
         const encoding_facts facts = encode(made_, object, role);
         what = facts.version_2 ? tag_value_2 : tag_value;
         may_have_old_ = facts.may_have_old;
-    } else if (text) {
-        const char* utf8 = PyUnicode_AsUTF8AndSize(object.ptr(), &bytes);
-        if (utf8 == nullptr) throw nb::python_error(); // a lone surrogate
-        check_size(static_cast<std::size_t>(bytes) + 1);
-        made_.append(utf8, static_cast<std::size_t>(bytes));
-        what = tag_str;
-    } else {
-        check_size(static_cast<std::size_t>(PyBytes_GET_SIZE(object.ptr())) + 1);
-        made_.append(PyBytes_AS_STRING(object.ptr()),
-                     static_cast<std::size_t>(PyBytes_GET_SIZE(object.ptr())));
-        what = tag_bytes;
     }
     made_.append(what);
     check_size(made_.size());
@@ -113,14 +150,21 @@ half_decoded::half_decoded(hf_bytes stored) {
         made = decoded_number(data, static_cast<std::size_t>(bytes));
         if (made == nullptr && PyErr_Occurred() == nullptr) value_ = tag;
     } else if (tag == tag_value_2) value_ = tag;
-    if (tag == tag_str) made = PyUnicode_DecodeUTF8(data, bytes, nullptr);
+    else if (tag == tag_str && has_surrogate(data, static_cast<std::size_t>(bytes))) value_ = tag;
+    if (tag == tag_str && value_ == 0) made = PyUnicode_DecodeUTF8(data, bytes, nullptr);
     else if (tag == tag_bytes || value_ != 0) made = PyBytes_FromStringAndSize(data, bytes);
-    else if (tag != tag_value)
-        raise("corrupt",
-              "corrupt: an element is neither str, bytes nor a value of version 1 or 2; was it "
-              "written by Python, and not by a later version?");
+    else if (tag != tag_value) refuse_tag();
     if (made == nullptr) throw nb::python_error();
     made_ = nb::steal(made);
+}
+
+stored_bytes::stored_bytes(hf_bytes stored)
+    : data(static_cast<const char*>(stored.data)), bytes(stored.bytes - 1) {
+    const char tag = stored.bytes != 0 ? data[bytes] : '\x7f';
+    if (tag == tag_str || tag == tag_value_2)
+        throw nb::type_error("view: expected bytes or an array, found another value: read it");
+    if (tag != tag_bytes && tag != tag_value) refuse_tag();
+    value_ = tag == tag_value;
 }
 
 bool half_decoded::is(hf_bytes stored) const noexcept {
@@ -133,6 +177,11 @@ bool half_decoded::is(hf_bytes stored) const noexcept {
 nb::object half_decoded::whole(form made) const {
     if (value_ == 0) return made_;
     const auto bytes = static_cast<std::size_t>(PyBytes_GET_SIZE(made_.ptr()));
+    if (value_ == tag_str) {
+        PyObject* const text = str_of(PyBytes_AS_STRING(made_.ptr()), bytes);
+        if (text == nullptr) throw nb::python_error();
+        return nb::steal(text);
+    }
     return decode(PyBytes_AS_STRING(made_.ptr()), bytes, value_ == tag_value ? 1 : 2, made);
 }
 

@@ -4,9 +4,9 @@
 // makes of another value, then one byte that says which. So a str comes back as a str, bytes as
 // bytes, and "a" is another key than b"a".
 //
-// (1) While values other than None, bools, floats and ints of 64 bits are encoded or decoded, other
-//     threads may run, and change or close a pool: never between two looks into it, and never with
-//     memory of it (encoding.hpp (4)).
+// (1) While values are encoded or decoded, other threads may run, and change or close a pool: never
+//     between two looks into it, and never with memory of it (encoding.hpp (4)). That is not so
+//     of None, bools, floats, ints of 64 bits, bytes, and a str without surrogates.
 #pragma once
 
 #include "encoding.hpp"
@@ -52,11 +52,32 @@ template <class Each> void for_each(nb::handle given, Each&& each) {
     while (PyObject* found = in_python(next)) each(nb::steal(found));
     if (PyErr_Occurred() != nullptr) throw nb::python_error();
 }
+/// What 'name' in a module of the package returns. Unwinding (await_end) finds plain pointers in
+/// there, and nothing to let go of.
+nb::object call(const char* module, const char* name, nb::handle first, nb::handle second = {});
 /// Raises holdfast.Error unless 'found' is HF_OK.
 void check(hf_status found);
 
 /// 'given', for C. Raises ValueError when it has a zero byte, where C would cut it short.
 const std::string& text_of(const char* what, const std::string& given);
+
+/// The bytes of a str as they are stored: UTF-8. Lone surrogates, which stand for the bytes of a
+/// file's name that is not UTF-8, have the three bytes that their numbers would have there.
+class utf8 {
+public:
+    explicit utf8(PyObject* of);
+    const char* data() const noexcept { return data_; }
+    std::size_t size() const noexcept { return static_cast<std::size_t>(bytes_); }
+
+private:
+    Py_ssize_t bytes_ = 0;
+    const char* data_;
+    nb::object made_; // null: the str has the bytes
+};
+/// The str of these bytes. Null, with an exception: they are no such.
+inline PyObject* str_of(const char* data, std::size_t bytes) {
+    return PyUnicode_DecodeUTF8(data, static_cast<Py_ssize_t>(bytes), "surrogatepass");
+}
 
 inline bool same(hf_bytes a, hf_bytes b) noexcept {
     return a.bytes == b.bytes && (a.bytes == 0 || std::memcmp(a.data, b.data, a.bytes) == 0);
@@ -65,8 +86,11 @@ inline hf_bytes bytes_of(const nb::bytes& of) { return {of.c_str(), of.size()}; 
 
 inline constexpr std::size_t stored_bytes_max = std::size_t{1}
                                                 << 30; // of a key and its value together
+[[noreturn]] void refuse_size(std::size_t stored_bytes);
 /// Raises ValueError when it is more.
-void check_size(std::size_t stored_bytes);
+inline void check_size(std::size_t stored_bytes) {
+    if (stored_bytes > stored_bytes_max) refuse_size(stored_bytes);
+}
 
 bool storable(nb::handle object, as role = as::value);
 
@@ -112,6 +136,19 @@ private:
     };
     std::vector<char> all_;
     std::vector<place> places_;
+};
+
+/// Stored bytes of bytes, or of an encoded value.
+class stored_bytes {
+public:
+    /// Raises TypeError of a str, which has no buffer, and holdfast.Error "corrupt".
+    explicit stored_bytes(hf_bytes stored);
+    bool is_value() const noexcept { return value_; }
+    const char* data;
+    std::size_t bytes;
+
+private:
+    bool value_ = false;
 };
 
 /// What is left to do for an object when its stored form may go (1).

@@ -33,7 +33,8 @@ enum kind : unsigned char {
     list,
     dict,
     moment,
-    leaf_last_1 = 14, // Python code's, in version 1
+    array_kind = 14,
+    leaf_last_1 = array_kind, // Python code's, in version 1
     set_kind = 15,
     frozenset,
     registered,
@@ -96,10 +97,8 @@ private:
 };
 
 void encoder::str(PyObject* of) {
-    Py_ssize_t bytes = 0;
-    const char* utf8 = PyUnicode_AsUTF8AndSize(of, &bytes);
-    if (utf8 == nullptr) throw nb::python_error(); // a lone surrogate
-    sized(text, utf8, bytes);
+    const utf8 made(of);
+    sized(text, made.data(), static_cast<Py_ssize_t>(made.size()));
 }
 
 /// False: it has more than 64 bits.
@@ -256,6 +255,7 @@ public:
     decoder(const char* data, std::size_t bytes, int version, form made)
         : data_(data), bytes_(bytes), last_kind_(version == 1 ? leaf_last_1 : kind_end - 1),
           frozen_(made == form::frozen) {}
+    array_place array();
     nb::object whole() {
         nb::object found = value(0, false);
         if (at_ != bytes_) wrong("expected the end of the value, found more bytes", at_);
@@ -372,7 +372,7 @@ nb::object decoder::str() {
     const std::uint64_t size = varint();
     const std::size_t begin = at_;
     const char* data = take(size);
-    PyObject* const made = PyUnicode_DecodeUTF8(data, static_cast<Py_ssize_t>(size), nullptr);
+    PyObject* const made = str_of(data, static_cast<std::size_t>(size));
     if (made != nullptr) return nb::steal(made);
     nb::python_error error;
     if (!error.matches(PyExc_UnicodeDecodeError)) throw error;
@@ -388,14 +388,16 @@ nb::object decoder::bytes() {
 
 nb::object decoder::sequence(unsigned what, unsigned depth, bool key) {
     const std::uint64_t items = count(1);
-    if (what == tuple) {
-        nb::object made = stolen(PyTuple_New(static_cast<Py_ssize_t>(items)));
+    if (what == tuple || frozen_) { // a frozen list is one of a kind of its own
+        const auto size = static_cast<Py_ssize_t>(items);
+        nb::object made =
+            stolen(what == tuple ? PyTuple_New(size) : frozen.list->tp_alloc(frozen.list, size));
         for (std::uint64_t i = 0; i < items; ++i)
             PyTuple_SET_ITEM(made.ptr(), static_cast<Py_ssize_t>(i),
                              value(depth, key).release().ptr());
         return made;
     }
-    nb::object made = frozen_ ? empty(frozen.list) : stolen(PyList_New(0));
+    nb::object made = stolen(PyList_New(0));
     for (std::uint64_t i = 0; i < items; ++i) {
         const nb::object each = value(depth, key);
         if (PyList_Append(made.ptr(), each.ptr()) != 0) throw nb::python_error();
@@ -489,7 +491,49 @@ nb::object decoder::value(unsigned depth, bool key) {
     return sequence(what, depth + 1, key);
 }
 
+array_place decoder::array() {
+    array_place found;
+    if (bytes_ == 0 || *take(1) != array_kind)
+        throw nb::type_error("view: expected bytes or an array, found another value: read it");
+    const std::uint64_t name_bytes = varint();
+    const std::size_t name_at = at_;
+    const std::string_view name(take(name_bytes), static_cast<std::size_t>(name_bytes));
+    const std::string_view type = name.substr(std::min<std::size_t>(1, name.size()));
+    if (type.starts_with('M') || type.starts_with('m'))
+        throw nb::type_error("view: an array of datetime64 or timedelta64 has no buffer format: "
+                             "read it, or store array.view('i8')");
+    constexpr std::pair<std::string_view, std::string_view> formats[] = {
+        {"b1", "?"}, {"i1", "b"}, {"u1", "B"},  {"i2", "h"},  {"u2", "H"},
+        {"i4", "i"}, {"u4", "I"}, {"i8", "q"},  {"u8", "Q"},  {"f2", "e"},
+        {"f4", "f"}, {"f8", "d"}, {"c8", "Zf"}, {"c16", "Zd"}};
+    const auto* const known =
+        std::ranges::find(formats, type, [](auto& each) { return each.first; });
+    if (known == std::end(formats)) wrong("expected the type of an array's elements", name_at);
+    found.format = known->second;
+    if (name[0] == '>') found.format.insert(found.format.begin(), '>');
+    found.element_bytes = known->first == "c16" ? 16 : static_cast<std::size_t>(type[1] - '0');
+    const std::size_t shape_at = at_;
+    const std::uint64_t dimensions = count(1);
+    bool none = false;
+    std::uint64_t elements = 1; // of the dimensions that are not 0, at most bytes_ + 1
+    for (std::uint64_t i = 0; i < dimensions; ++i) {
+        const std::uint64_t each = varint();
+        found.shape.push_back(static_cast<Py_ssize_t>(each));
+        none |= each == 0;
+        if (each != 0) elements = elements > bytes_ / each ? bytes_ + 1 : elements * each;
+    }
+    if (none) elements = 0;
+    if (elements > bytes_ || elements * found.element_bytes != bytes_ - at_)
+        wrong("expected the shape of an array, and so many elements", shape_at);
+    found.begin = at_;
+    return found;
+}
+
 } // namespace
+
+array_place array_in(const char* data, std::size_t bytes) {
+    return decoder(data, bytes, 1, form::frozen).array();
+}
 
 void buffer::grow(std::size_t bytes) {
     const std::size_t wanted = std::max(2 * capacity_, size_ + bytes);
@@ -546,22 +590,6 @@ PyObject* decoded_number(const char* data, std::size_t bytes) {
     const std::uint64_t size = number_at(2);
     if (what == natural) return PyLong_FromUnsignedLongLong(size);
     return size >> 63 != 0 ? nullptr : PyLong_FromLongLong(~static_cast<long long>(size));
-}
-
-nb::object call(const char* module, const char* name, nb::handle first, nb::handle second) {
-    PyObject* const made = in_python([=] {
-        PyObject* const from = PyImport_ImportModule(module);
-        PyObject* const called = from == nullptr ? nullptr : PyObject_GetAttrString(from, name);
-        Py_XDECREF(from);
-        PyObject* const returned =
-            called == nullptr
-                ? nullptr
-                : PyObject_CallFunctionObjArgs(called, first.ptr(), second.ptr(), nullptr);
-        Py_XDECREF(called);
-        return returned;
-    });
-    if (made == nullptr) throw nb::python_error();
-    return nb::steal(made);
 }
 
 } // namespace hf_python

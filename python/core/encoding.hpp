@@ -14,6 +14,8 @@
 
 #include <cstddef>
 #include <memory>
+#include <string>
+#include <vector>
 
 namespace hf_python {
 
@@ -66,12 +68,19 @@ encoding_facts encode(buffer& to, nb::handle object, as role);
 /// The object of the encoding of version 1 or 2. Requires: 'data' stays, whatever Python code runs.
 nb::object decode(const char* data, std::size_t bytes, int version, form made);
 
+/// An array's place in its encoding. As it is made: of bytes.
+struct array_place {
+    std::string format = "B"; // of an element, as Python's buffers have it
+    std::size_t element_bytes = 1;
+    std::vector<Py_ssize_t> shape;
+    std::size_t begin = 0; // of the elements, which lie in C's order
+};
+/// Raises holdfast.Error "corrupt". Raises TypeError when it is no array, or one of times: buffers
+/// have no format for these.
+array_place array_in(const char* data, std::size_t bytes);
+
 /// The object of an encoding that Python's memory manager alone takes part in: None, bools, floats,
 /// ints of 64 bits. Null: decode() knows what it is, or says what is wrong with it.
 PyObject* decoded_number(const char* data, std::size_t bytes);
-
-/// What 'name' in a module of the package returns. Unwinding (await_end) finds plain pointers in
-/// there, and nothing to let go of.
-nb::object call(const char* module, const char* name, nb::handle first, nb::handle second = {});
 
 } // namespace hf_python

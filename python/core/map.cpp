@@ -82,22 +82,28 @@ template <class Source> void bind_sorted_reading(nb::class_<Source>& to) {
 } // namespace
 
 void bind_map(nb::module_& to) {
-    nb::class_<snapshot<map_calls>> version(to, "MapSnapshot");
-    bind_snapshot(version);
-    bind_map_reading(version);
+    using version = snapshot<map_calls>;
+    nb::class_<version> bound_version(to, "MapSnapshot", nb::type_slots(like::slots<version>()));
+    bind_snapshot(bound_version);
+    bind_map_reading(bound_version);
+    bound_version.def("view", &like::view, nb::arg("key").none());
 
-    nb::class_<map> bound(to, "Map");
+    nb::class_<map> bound(to, "Map", nb::type_slots(like::slots<map>()));
     bind_structure(bound);
     bind_map_reading(bound);
     like::bind_changing(bound);
 }
 
 void bind_sorted_map(nb::module_& to) {
-    nb::class_<snapshot<ordered_map_calls>> bound_version(to, "SortedMapSnapshot");
+    using version = snapshot<ordered_map_calls>;
+    nb::class_<version> bound_version(to, "SortedMapSnapshot",
+                                      nb::type_slots(sorted_like::slots<version>()));
     bind_snapshot(bound_version);
     bind_sorted_reading(bound_version);
+    bound_version.def("view", &sorted_like::view, nb::arg("key").none());
 
-    nb::class_<sorted_map> bound_map(to, "SortedMap");
+    nb::class_<sorted_map> bound_map(to, "SortedMap",
+                                     nb::type_slots(sorted_like::slots<sorted_map>()));
     bind_structure(bound_map);
     bind_sorted_reading(bound_map);
     sorted_like::bind_changing(bound_map);

@@ -5,8 +5,10 @@
 #pragma once
 
 #include "structure.hpp"
+#include "view.hpp"
 
 #include <optional>
+#include <type_traits>
 #include <vector>
 
 namespace hf_python {
@@ -187,18 +189,47 @@ template <class Calls, class Key> struct map_like {
                        [&](handle* map) { return update(map, steps.data(), steps.size()); });
     }
 
+    /// A memoryview of the value.
+    static nb::object view(snapshot<Calls>& of, nb::handle key) {
+        const Key wanted(key);
+        return viewed(of, [&](const auto* from) {
+            const looked_up found = look_up(from, wanted);
+            if (!found.there) no_such_key(key);
+            return found.bytes;
+        });
+    }
+
+    // m[key], 'key in m', m[key] = value; without a value: del m[key].
+    template <class Source> static PyObject* get_item(PyObject* self, PyObject* key) noexcept {
+        return guarded<PyObject*>(nullptr,
+                                  [&] { return at(self_of<Source>(self), key).release().ptr(); });
+    }
+    template <class Source> static int has(PyObject* self, PyObject* key) noexcept {
+        return guarded(-1, [&] { return int{contains(self_of<Source>(self), key)}; });
+    }
+    static int set_item(PyObject* self, PyObject* key, PyObject* value) noexcept {
+        return guarded(-1, [&] {
+            map& of = self_of<map>(self);
+            if (value != nullptr) put(of, key, value);
+            else (void)take_at(of, key);
+            return 0;
+        });
+    }
+    template <class Source> static const PyType_Slot* slots() {
+        static PyType_Slot found[] = {slot(Py_mp_subscript, &get_item<Source>),
+                                      slot(Py_sq_contains, &has<Source>),
+                                      {0, nullptr},
+                                      {0, nullptr}};
+        if constexpr (std::is_same_v<Source, map>) found[2] = slot(Py_mp_ass_subscript, &set_item);
+        return found;
+    }
+
     template <class Source> static void bind_reading(nb::class_<Source>& to) {
-        to.def("__getitem__", &at<Source>, nb::arg("key").none());
-        to.def("__contains__", &contains<Source>, nb::arg("key").none());
         to.def("get", &get_or<Source>, nb::arg("key").none(),
                nb::arg("default").none() = nb::none());
         to.def("_stored", &stored<Source>, nb::arg("key").none());
     }
     static void bind_changing(nb::class_<map>& to) {
-        to.def("__setitem__", &put, nb::arg("key").none(), nb::arg("value").none());
-        to.def(
-            "__delitem__", [](map& from, nb::handle key) { take_at(from, key); },
-            nb::arg("key").none());
         to.def("pop", &take_at, nb::arg("key").none());
         to.def("pop", &take_or, nb::arg("key").none(), nb::arg("default").none());
         to.def("setdefault", &set_default, nb::arg("key").none(), nb::arg("default").none());

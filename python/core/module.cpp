@@ -2,6 +2,7 @@
 //
 // holdfast._core: the C API as classes. What is Python about them is in holdfast/__init__.py.
 #include "structure.hpp"
+#include "view.hpp"
 
 #include <new>
 
@@ -164,6 +165,7 @@ NB_MODULE(_core, to) {
     nb::class_<cursor>(to, "Cursor")
         .def("__iter__", [](nb::handle self) { return nb::borrow(self); })
         .def("__next__", &cursor::next);
+    bind_view(to);
     bind_map(to);
     bind_sorted_map(to);
     bind_set(to);

@@ -17,24 +17,21 @@ PyObject* transactions = nullptr; // a context variable
 
 std::uint64_t transactions_count = 0;
 
-/// How many fork()s lie between this process and the one that loaded the module.
-unsigned forks() noexcept {
-    static unsigned counted = 0;
-    [[maybe_unused]] static const int watching = pthread_atfork(nullptr, nullptr, [] {
-        ++counted;
-        closing_count = 0; // by the parent's threads
-    });
-    return counted;
-}
+[[maybe_unused]] const int watching = pthread_atfork(nullptr, nullptr, [] {
+    ++fork_count;
+    closing_count = 0; // by the parent's threads
+});
 
 } // namespace
+
+unsigned fork_count = 0;
 
 void unlocked::regain(PyThreadState* state) noexcept {
     in_python([=] { PyEval_RestoreThread(state); });
 }
 
 pool::pool(std::string path, const hf_open_options& options)
-    : path_(std::move(path)), forks_(forks()),
+    : path_(std::move(path)), forks_(fork_count),
       beside_(options.shared != 0 && options.read_only != 0),
       waits_for_disk_(options.mode == HF_MODE_POWER) {
     hf_status found;
@@ -72,7 +69,12 @@ void pool::close() {
         std::unique_lock held(turn_);
         turned_.wait(held, alone);
     }
-    if (!closed()) {                                // else another thread was first
+    if (!closed()) { // else another thread was first
+        for (attachment* each = first_; each != nullptr; each = each->after_) {
+            if (each->lent_ == 0) continue;
+            set_ending(false);
+            attachment::refuse_lent();
+        }
         while (first_ != nullptr) first_->detach(); // (3)
         close_away(std::exchange(opened_, nullptr));
     }
@@ -86,8 +88,6 @@ void pool::set_ending(bool ending) {
     }
     turned_.notify_all();
 }
-
-bool pool::foreign() const noexcept { return forks_ != forks(); }
 
 hf_pool* pool::get() const {
     if (foreign()) raise("closed", "closed: the pool is the parent process's");
@@ -188,14 +188,14 @@ attachment::attachment(nb::object owner)
     pool_->first_ = this;
 }
 
-pool& attachment::in() const {
-    require_attached();
-    return *pool_;
+void attachment::refuse() const {
+    if (pool_ != nullptr) pool_->get();
+    raise("closed", "closed: the structure, or its pool, is closed");
 }
 
-void attachment::require_attached() const {
-    if (pool_ == nullptr) raise("closed", "closed: the structure, or its pool, is closed");
-    if (pool_->foreign()) pool_->get();
+void attachment::refuse_lent() {
+    throw nb::buffer_error("cannot close: a memoryview of a stored value is in use: release it "
+                           "first, and let go of arrays that were made of it");
 }
 
 void attachment::detach() noexcept {

@@ -28,6 +28,9 @@ namespace hf_python {
 class attachment;
 class transaction;
 
+/// How many fork()s lie between this process and the one that loaded the module.
+extern unsigned fork_count;
+
 /// As long as it lives this thread is without the interpreter's lock.
 class unlocked {
 public:
@@ -49,7 +52,8 @@ public:
     ~pool();
     pool(const pool&) = delete;
 
-    /// Closes cleanly, when all absences have ended; a second time does nothing.
+    /// Closes cleanly, when all absences have ended; a second time does nothing. Raises BufferError
+    /// while memory of it is lent.
     void close();
     bool closed() const noexcept { return opened_ == nullptr || foreign(); }
     /// Raises holdfast.Error "closed".
@@ -94,7 +98,7 @@ public:
 private:
     friend class attachment;
     friend class transaction;
-    bool foreign() const noexcept;
+    bool foreign() const noexcept { return forks_ != fork_count; }
     transaction* joined_here() const;
     void set_open(transaction* open) noexcept;
     void leave(work what);
@@ -123,23 +127,43 @@ public:
     virtual ~attachment() { leave(); }
     attachment(const attachment&) = delete;
 
-    pool& in() const;
+    pool& in() const {
+        require_attached();
+        return *pool_;
+    }
     nb::object owner() const { return owner_; }
     bool usable() const noexcept { return pool_ != nullptr && !pool_->closed(); }
+
+    /// Memory of the pool that stays as long as this holds it, for a buffer of Python's.
+    void lend() {
+        require_attached();
+        ++lent_;
+    }
+    void give_back() noexcept { --lent_; }
+    /// Raises BufferError.
+    void require_nothing_lent() const {
+        if (lent_ != 0) refuse_lent();
+    }
 
 protected:
     /// Lets go of the pool's memory, and of the pool. For destructors, too.
     void detach() noexcept;
     /// Raises holdfast.Error "closed" unless it may be used.
-    void require_attached() const;
+    void require_attached() const {
+        if (pool_ == nullptr || pool_->foreign()) [[unlikely]]
+            refuse();
+    }
 
 private:
     friend class pool;
     virtual void drop() noexcept = 0;
     void leave() noexcept;
+    [[noreturn]] void refuse() const;
+    [[noreturn]] static void refuse_lent();
     nb::object owner_;
     pool* pool_;
     attachment *before_ = nullptr, *after_ = nullptr;
+    unsigned lent_ = 0; // buffers
 };
 
 /// A transaction of a pool, from its making to commit() or close(). Its number stands in the

@@ -123,10 +123,8 @@ void maker::floating(double given) {
 void maker::value(PyObject* of, unsigned depth) {
     PyTypeObject* const type = Py_TYPE(of);
     if (PyUnicode_Check(of)) {
-        Py_ssize_t bytes = 0;
-        const char* utf8 = PyUnicode_AsUTF8AndSize(of, &bytes);
-        if (utf8 == nullptr) throw nb::python_error();
-        return escaped_bytes(text, utf8, bytes);
+        const utf8 made(of);
+        return escaped_bytes(text, made.data(), static_cast<Py_ssize_t>(made.size()));
     }
     if (PyBytes_Check(of))
         return escaped_bytes(bytes_kind, PyBytes_AS_STRING(of), PyBytes_GET_SIZE(of));
@@ -294,8 +292,7 @@ nb::object taker::value() {
     case nan: return number_of(NAN);
     case text: {
         const std::string found = escaped_bytes();
-        PyObject* const made =
-            PyUnicode_DecodeUTF8(found.data(), static_cast<Py_ssize_t>(found.size()), nullptr);
+        PyObject* const made = str_of(found.data(), found.size());
         if (made == nullptr) {
             PyErr_Clear();
             wrong();

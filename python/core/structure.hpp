@@ -44,7 +44,10 @@ public:
     /// The current version.
     explicit snapshot(const structure<Calls>& of) : snapshot(of.owner(), of.pinned()) {}
     ~snapshot() override { detach(); }
-    void close() { detach(); }
+    void close() {
+        require_nothing_lent();
+        detach();
+    }
 
     template <class Work> auto read(Work&& work) const {
         require_attached();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "structure.hpp"
+#include "view.hpp"
 
 #include <algorithm>
 #include <vector>
@@ -88,6 +89,16 @@ template <class Source> nb::object get_item(const Source& of, nb::handle what) {
     const Py_ssize_t index = index_from(what);
     return of.read(
         [&](const auto* from) { return element(from, place(index, calls::count(from))); });
+}
+
+/// A memoryview of the element.
+nb::object view(snapshot<calls>& of, nb::handle where) {
+    const Py_ssize_t index = index_from(where);
+    return viewed(of, [&](const auto* from) {
+        hf_bytes found;
+        check(get(from, place(index, calls::count(from)), &found));
+        return found;
+    });
 }
 
 encoded_list encoded_all(nb::handle elements) {
@@ -318,6 +329,7 @@ void bind_vector(nb::module_& to) {
     nb::class_<snapshot<vector_calls>> version(to, "VectorSnapshot");
     bind_snapshot(version);
     bind_vector_reading(version);
+    version.def("view", &view, nb::arg("index"));
 
     nb::class_<vector> bound(to, "Vector");
     bind_structure(bound);

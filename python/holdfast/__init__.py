@@ -61,6 +61,8 @@ class Pool(_core.Pool):
                  create_bytes=0, max_bytes=0, max_threads=0, salvage=False, read_only=False, shared=False, wait=0.0):
         mode = _MODES[_chosen("durability", durability, tuple(_MODES))]
         creation = _CREATION[_chosen("create", create, tuple(_CREATION))]
+        if not isinstance(wait, (int, float)):
+            raise TypeError(f"wait: expected a number of seconds, not {wait!r}")
         ends = time.monotonic() + wait
         while True:
             try:
@@ -87,7 +89,8 @@ class Pool(_core.Pool):
     def close(self):
         """Closes the file cleanly; nothing in it can be used any more.
 
-        Raises Error, when it is closed, if there was no room for an object's deferred calls.
+        Raises Error, when it is closed, if there was no room for an object's deferred calls. Raises BufferError, and closes nothing, while
+        a memoryview of a stored value is in use.
         """
         failed = None if self.closed else _object._settle(self)
         super().close()
@@ -236,6 +239,8 @@ def _close_all():
     for pool in list(_pools.values()):
         try:
             pool.close()
+        except BufferError:  # a view lives on; the next open finds the pool as a killed process leaves it
+            pool.settle()
         except Error as error:  # the others are closed all the same
             failed = failed or error
     if failed is not None:

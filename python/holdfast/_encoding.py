@@ -148,6 +148,8 @@ def leaf(value, role):
         if isinstance(value, (int, float, str, bytes)) and isinstance(value, enum.Enum):
             return (value.value,)  # to which it is equal
         value = _as_key(value)
+        if isinstance(value, (str, bytes)) and kind not in _classes:
+            return ((str.__str__(value) if isinstance(value, str) else bytes.__getitem__(value, slice(None))),)  # to which it is equal
     known = _classes.get(kind)
     if known is not None:
         return known.name, known.encode(value)
@@ -160,6 +162,12 @@ def leaf(value, role):
         return (plain,) if role == 2 and type(plain) in (bool, int, float, str, bytes) else _of_scalar(value)
     if numpy is not None and kind is numpy.ndarray and not role:
         return _of_array(value)
+    if isinstance(value, enum.Enum) or dataclasses.is_dataclass(value):
+        raise TypeError(f"cannot store a {kind.__name__} before its class is registered: @holdfast.register")
+    for plain in (str, bytes, int, float, tuple, list, dict, set, frozenset):
+        if isinstance(value, plain) and kind is not plain:
+            raise TypeError(f"cannot store a {kind.__name__}, which would come back as a {plain.__name__}: store {plain.__name__}(value), or "
+                            "register its class (holdfast.register)")
     raise TypeError(f"expected {_EXPECTED[min(role, 1)]} of these, not {kind.__name__}")
 
 
@@ -175,10 +183,6 @@ class _Known:
 
 _classes = {}  # class: _Known
 _names = {}    # name: class
-
-
-def is_registered(value):
-    return type(value) in _classes
 
 
 def register(cls=None, *, name=None, encode=None, decode=None):

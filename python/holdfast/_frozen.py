@@ -28,10 +28,39 @@ def _frozen(plain, *changing):
     return make
 
 
+def _as_list(name):
+    operation = getattr(list, name)
+
+    def method(self, other):
+        if type(other) is FrozenList:
+            other = list(other)
+        elif isinstance(other, tuple):  # whose own comparison would find a tuple in this
+            if name in ("__eq__", "__ne__"):
+                return name == "__ne__"
+            raise TypeError(f"{name}: expected a list, found {type(other).__name__}")
+        return operation(list(self), other)
+    return method
+
+
 @_frozen(list, "append", "clear", "extend", "insert", "pop", "remove", "reverse", "sort", "__setitem__", "__delitem__", "__iadd__",
          "__imul__")
-class FrozenList(list):
+class FrozenList(tuple):
+    """A tuple below, so that no C function that takes lists, as those of heapq, changes it unseen; else it is as a list."""
+
     __slots__ = ()
+    __class__ = property(lambda self: list)  # for isinstance(value, list)
+    __hash__ = None
+    __eq__, __ne__, __lt__, __le__, __gt__, __ge__ = map(_as_list, ("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__"))
+    __repr__ = __str__ = lambda self: repr(list(self))
+    __add__ = lambda self, other: list(self) + other
+    __radd__ = lambda self, other: other + list(self)
+    __mul__ = __rmul__ = lambda self, count: list(self) * count
+    __reversed__ = lambda self: reversed(list(self))
+    copy = lambda self: list(self)
+
+    def __getitem__(self, index):
+        found = tuple.__getitem__(self, index)
+        return list(found) if isinstance(index, slice) else found
 
 
 @_frozen(dict, "clear", "pop", "popitem", "setdefault", "update", "__setitem__", "__delitem__", "__ior__")
@@ -39,13 +68,25 @@ class FrozenDict(dict):
     __slots__ = ()
 
 
+def _as_set(name):
+    operation = getattr(set, name)
+    return lambda self, *others: operation(set(self), *others)
+
+
 @_frozen(set, "add", "clear", "difference_update", "discard", "intersection_update", "pop", "remove", "symmetric_difference_update",
          "update", "__iand__", "__ior__", "__isub__", "__ixor__")
-class FrozenSet(set):
-    __slots__ = ()
+class FrozenSet(frozenset):
+    """A frozenset below; what is made of it is a set."""
 
-    def __repr__(self):
-        return repr(set(self))
+    __slots__ = ()
+    __class__ = property(lambda self: set)
+    __hash__ = None
+    __repr__ = lambda self: repr(set(self))
+
+
+for _name in ("union", "intersection", "difference", "symmetric_difference", "copy", *(f"__{side}{name}__" for side in ("", "r")
+                                                                                      for name in ("and", "or", "sub", "xor"))):
+    setattr(FrozenSet, _name, _as_set(_name))
 
 
 def can_change(value):

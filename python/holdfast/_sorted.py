@@ -5,7 +5,7 @@ import types
 
 from . import _core
 from ._structures import (_as_dict, _edit, _enter, _exit, _items, _keys, _map_equal, _map_ior, _map_or, _map_ror, _map_update,
-                          _prepared, _shown, _values)
+                          _prepared, _reduce, _shown, _values, _view)
 
 _ELEMENTS, _VALUES, _PAIRS = range(3)  # what a cursor gives
 
@@ -78,7 +78,7 @@ class SortedMap(_core.SortedMap):
     copy, __eq__, __or__, __ror__ = _as_dict, _map_equal, _map_or, _map_ror
     __hash__ = None
     __repr__, __enter__, __exit__ = _shown(_as_dict), _enter, _exit
-    update, __ior__, edit = _map_update, _map_ior, _edit
+    update, __ior__, edit, view = _map_update, _map_ior, _edit, _view
 
     def popitem(self, last=True):
         """Takes the last pair of key and value out, or the first."""
@@ -100,5 +100,6 @@ class SortedMap(_core.SortedMap):
         return SortedMapSnapshot(self)
 
 
+SortedMap.__reduce_ex__ = SortedMapSnapshot.__reduce_ex__ = _reduce
 abc.Mapping.register(SortedMapSnapshot)
 abc.MutableMapping.register(SortedMap)

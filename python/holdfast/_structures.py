@@ -19,6 +19,8 @@ _NOTHING = object()  # what is stored may be None
 def _prepared(self, core, where, name, when_durable, options):
     if when_durable is not None:
         _chosen("when_durable", when_durable, ("by_next_section", "on_return"))
+    if not isinstance(name, str):
+        raise TypeError(f"name: expected a str, the structure's name in the pool, not {name!r}")
     pool = _pool_of(where, options)
     try:
         core.__init__(pool, name, (when_durable or pool._when_durable) == "on_return")
@@ -58,6 +60,20 @@ def _edit(self, key, default=_NOTHING):
         yield value
         if not self._exchange(key, before, value):
             raise Error("conflict", f"conflict: {key!r} was changed by others while it was edited: nothing is stored; edit it again")
+
+
+def _view(self, key, /):
+    """A read-only memoryview of stored bytes or of a stored array, without a copy; numpy.asarray(m.view(key)) is an array.
+
+    It is of the current version, and stays what it is whatever is stored since. The pool cannot be closed before it is released
+    (BufferError). Raises TypeError of another value.
+    """
+    return self.snapshot().view(key)
+
+
+def _reduce(self, protocol):
+    raise TypeError(f"a {type(self).__name__} is in its pool, and cannot be copied or pickled: copy() gives a value of a built-in type; another "
+                    "process opens the pool by its path")
 
 
 def _enter(self):
@@ -174,7 +190,7 @@ class Map(_core.Map):
     __hash__ = __reversed__ = None
     __repr__, __enter__, __exit__ = _shown(_as_dict), _enter, _exit
 
-    update, __ior__, popitem, edit = _map_update, _map_ior, _map_popitem, _edit
+    update, __ior__, popitem, edit, view = _map_update, _map_ior, _map_popitem, _edit, _view
 
     def snapshot(self):
         """The current version."""
@@ -330,7 +346,7 @@ class Vector(_core.Vector):
         self[:] = list(self) * count
         return self
 
-    edit = _edit
+    edit, view = _edit, _view
 
     def sort(self, *, key=None, reverse=False):
         """As list.sort, in one commit."""
@@ -473,3 +489,7 @@ class Queue(_core.Queue):
     def snapshot(self):
         """The current version."""
         return QueueSnapshot(self)
+
+
+for _each in (Map, MapSnapshot, Set, SetSnapshot, Vector, VectorSnapshot, Stack, StackSnapshot, Queue, QueueSnapshot):
+    _each.__reduce_ex__ = _reduce

@@ -4,15 +4,19 @@
 Goal: no change is forgotten in silence. Method: every call of list, dict and set that changes them, on what each way of
 reading gives; edit() with changes, exceptions and other writers; add() by threads.
 """
+import bisect
 import copy
+import heapq
 import json
+import operator
 import pickle
+import random
 import threading
 import unittest
 
 import holdfast
 
-from support import Pooled
+from support import SEED, Pooled
 
 LIST_CALLS = [lambda v: v.append(1), lambda v: v.extend([1]), lambda v: v.insert(0, 1), lambda v: v.pop(), lambda v: v.remove(1),
               lambda v: v.clear(), lambda v: v.sort(), lambda v: v.reverse(), lambda v: v.__setitem__(0, 2), lambda v: v.__delitem__(0),
@@ -59,6 +63,34 @@ class FrozenTest(Pooled):
                          lambda: next(iter(vector)), lambda: line_then[-1], stack.peek, line.peek, lambda: next(iter(line)),
                          lambda: ordered["a"], lambda: next(ordered.range())[1], lambda: ordered.first()[1], lambda: ordered_then["a"]):
                 self.refuses(read)
+
+    def test_c_functions_do_not_change_it_unseen(self):
+        kept = holdfast.Map(self.pool)
+        kept["a"] = {"list": [3, 1], "set": {1}}
+        line, some = kept["a"]["list"], kept["a"]["set"]
+        for call in (lambda: list.append(line, 1), lambda: list.sort(line), lambda: heapq.heappush(line, 1), lambda: heapq.heapify(line),
+                     lambda: bisect.insort(line, 1), lambda: random.Random(SEED).shuffle(line), lambda: operator.setitem(line, 0, 1),
+                     lambda: operator.iadd(line, [1]), lambda: set.add(some, 2), lambda: operator.ior(some, {2})):
+            self.assertRaises(TypeError, call)
+        self.assertEqual((line, some, kept["a"]), ([3, 1], {1}, {"list": [3, 1], "set": {1}}))
+
+    def test_what_reads_a_list_or_a_set_reads_a_frozen_one(self):
+        kept = holdfast.Map(self.pool)
+        model = [3, 1, [2], 3]
+        kept["a"], kept["set"] = model, {1, 2}
+        read, some = kept["a"], kept["set"]
+        for call in (len, list, repr, str, lambda v: v[0], lambda v: v[-1], lambda v: v[1:3], lambda v: v[::-1], lambda v: v + [4], lambda v: [4] + v,
+                     lambda v: v * 2, lambda v: 2 * v, lambda v: v.index([2]), lambda v: v.count(3), lambda v: 3 in v, lambda v: list(reversed(v)),
+                     lambda v: v == model, lambda v: model == v, lambda v: v != model, lambda v: v == [], lambda v: v == tuple(model),
+                     lambda v: tuple(model) == v, lambda v: v != tuple(model), lambda v: tuple(model) != v, lambda v: v > [3], lambda v: [3] < v,
+                     lambda v: v <= model, lambda v: v.copy(), lambda v: [*v], lambda v: isinstance(v, list), lambda v: v[0:1] is v,
+                     lambda v: v < (1,), lambda v: (1,) < v, lambda v: v + (1,), hash, lambda v: v[9], lambda v: v["a"], json.dumps):
+            self.same(call, read, model)
+        for call in (len, sorted, repr, lambda v: v | {3}, lambda v: {3} | v, lambda v: v & {1}, lambda v: {1} & v, lambda v: v - {1}, lambda v: {1, 3} - v,
+                     lambda v: v ^ {1}, lambda v: {3} ^ v, lambda v: v.union([3], [4]), lambda v: v.intersection([1]), lambda v: v.difference([1]),
+                     lambda v: v.symmetric_difference([3]), lambda v: v.copy(), lambda v: v <= {1, 2, 3}, lambda v: {1} < v, lambda v: v == {1, 2},
+                     lambda v: v.issubset([1, 2]), lambda v: v.isdisjoint([3]), lambda v: 1 in v, lambda v: isinstance(v, set), hash, lambda v: v | [1]):
+            self.same(call, some, {1, 2})
 
     def test_setdefault_of_a_new_key_gives_no_list_to_lose_things_in(self):
         kept = holdfast.Map(self.pool)

@@ -8,13 +8,17 @@ Method: examples whose bytes stand in docs/format/python-values.md; random value
 alone; each of their encodings cut short, lengthened, and changed in every way that a few bytes allow, and random bytes.
 """
 import base64
+import collections
+import copy
 import dataclasses
 import datetime
 import decimal
 import enum
 import lzma
 import math
+import os
 import pathlib
+import pickle
 import random
 import struct
 import tracemalloc
@@ -439,6 +443,77 @@ class Stored(Pooled):
         value = {-0.0: -0.0, decimal.Decimal("1.00"): decimal.Decimal("1.00")}
         kept["value"] = value        # within a value all is as it was
         self.assertEqual(repr(sorted(kept["value"])), "[-0.0, Decimal('1.00')]")
+
+    def test_a_key_of_a_subclass_is_the_one_that_it_is_equal_to(self):
+        class Text(str):
+            pass
+
+        class Data(bytes):
+            pass
+
+        kept, members, ordered = holdfast.Map(self.pool), holdfast.Set(self.pool), holdfast.SortedMap(self.pool)
+        kept[Text("a")] = kept[(Data(b"a"), Text("b"))] = ordered[Text("a")] = 1
+        members.add(Text("a"))
+        self.assertEqual((kept["a"], kept[b"a", "b"], ordered["a"], kept[Text("a")], Text("a") in kept, Text("a") in members), (1, 1, 1, 1, True, True))
+        self.assertEqual([type(key) for key in (*members, *ordered)], [str, str])
+
+    def test_a_value_of_a_subclass_is_refused(self):
+        class Text(str):
+            pass
+
+        class Data(bytes):
+            pass
+
+        kept, vector = holdfast.Map(self.pool), holdfast.Vector(self.pool)
+        for value in (Text("a"), Data(b"a"), [Text("a")], {"a": Data(b"a")}, {Text("a")}):
+            with self.assertRaisesRegex(TypeError, r"would come back as a (str|bytes): store (str|bytes)\(value\), or register"):
+                kept["a"] = value
+            self.assertRaises(TypeError, vector.append, value)
+        self.assertEqual((kept, vector), ({}, []))
+
+    def test_what_is_refused_says_what_to_store(self):
+        class Colour(enum.Enum):
+            RED = 1
+
+        kept = holdfast.Map(self.pool)
+        for value, said in ((collections.defaultdict(list), r"store dict\(value\)"), (collections.namedtuple("Pair", "a")(1), r"store tuple\(value\)"),
+                            (types.SimpleNamespace(), "holdfast.register"),
+                            (Colour.RED, "@holdfast.register"), (dataclasses.make_dataclass("D", ["a"])(1), "@holdfast.register"),
+                            ([collections.OrderedDict()], r"store dict\(value\)")):
+            with self.assertRaisesRegex(TypeError, said):
+                kept["a"] = value
+        for wrong, said in ((lambda: holdfast.Map(self.pool, 5), "name: expected a str"), (lambda: holdfast.open(self.folder / "b", wait="5"), "wait: expected a number"),
+                            (lambda: copy.copy(kept), r"copy\(\) gives"), (lambda: pickle.dumps(holdfast.SortedMap(self.pool)), "a SortedMap is in its pool")):
+            with self.assertRaisesRegex(TypeError, said):
+                wrong()
+
+    def test_names_of_files_are_keys_and_values(self):
+        names = [os.fsdecode(each) for each in (b"caf\xe9", b"\xff\xfe", b"\xed\xa0\x80", "é".encode(), b"\xc3\x28", b"a\xe9" * 200)]
+        names += ["\ud800", "\udfff\ud800", "\ud7ff", "\ue000", "\U00010000", "\ud800\udc00"]
+        kept, members, ordered, vector = (kind(self.pool) for kind in (holdfast.Map, holdfast.Set, holdfast.SortedMap, holdfast.Vector))
+        for name in names:
+            kept[name] = kept[name, 1] = name
+            kept[1, name] = {name: [name]}
+            members.add(name)
+            ordered[name] = ordered[name, 1] = name
+            vector.append(name)
+        for _ in range(2):
+            self.assertEqual(kept, {**{name: name for name in names}, **{(name, 1): name for name in names}, **{(1, name): {name: [name]} for name in names}})
+            self.assertEqual((members, list(vector)), (set(names), names))
+            self.assertEqual(list(ordered), [*sorted(names), *((name, 1) for name in sorted(names))])
+            for name in names:
+                self.assertEqual((kept[name], ordered[name], vector.index(name), name in members), (name, name, names.index(name), True))
+                self.assertIn(name, [key for key, _ in ordered.prefix(name[:1])])
+            self.pool.close()
+            self.pool = holdfast.open(self.path)
+            kept, members, ordered, vector = (kind(self.pool) for kind in (holdfast.Map, holdfast.Set, holdfast.SortedMap, holdfast.Vector))
+        self.assertEqual([kept.pop(name) for name in names], names)
+        self.assertEqual([vector.pop() for _ in names], names[::-1])
+        folder = self.folder / "files"
+        folder.mkdir()
+        (folder / names[0]).write_text("x")
+        kept.update({each: os.stat(folder / each).st_size for each in os.listdir(folder)})
+        self.assertEqual(kept[names[0]], 1)
 
     def test_what_an_older_version_has_stored(self):
         """A pool that version 1 of the format has written, with each of its kinds, and two keys of its that now have another form."""
