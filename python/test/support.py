@@ -3,6 +3,7 @@
 import os
 import pathlib
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -12,6 +13,7 @@ import unittest
 
 import holdfast
 
+SOURCE = pathlib.Path(os.environ.get("HOLDFAST_SOURCE", pathlib.Path(__file__).parents[2]))
 SEED = int(os.environ.get("HOLDFAST_SEED", "20200316"))
 # Sizes around those where structures change shape, and where an element leaves the stack's buffer.
 LENGTHS = (0, 1, 7, 8, 31, 64, 247, 248, 4000)
@@ -23,6 +25,13 @@ def random_element(random_source, few):
     length = LENGTHS[number % len(LENGTHS)]
     text = (f"{number}é\0" * (length // 2 + 1))[:length]
     return text.encode() if number % 3 == 0 else text
+
+
+def examples_with(name):
+    """The pages' Python blocks that have this in them."""
+    return [block for page in (SOURCE / "README.md", *sorted((SOURCE / "docs/guide").glob("python*.md")))
+            for block in re.findall(r"```python\n(.*?)```", page.read_text(), re.S)
+            if name in block]
 
 
 class Pooled(unittest.TestCase):

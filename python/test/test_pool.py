@@ -3,6 +3,7 @@
 import asyncio
 import collections
 import gc
+import importlib.util
 import itertools
 import multiprocessing
 import os
@@ -16,11 +17,13 @@ import tempfile
 import textwrap
 import threading
 import time
+import types
 import unittest
+import unittest.mock
 import weakref
 
 import holdfast
-from support import Pooled
+from support import Pooled, examples_with
 
 KINDS = (holdfast.Map, holdfast.Set, holdfast.Vector, holdfast.Stack, holdfast.Queue)
 
@@ -743,6 +746,24 @@ class HabitsTest(Pooled):
             each.join()
         self.pool = holdfast.open(self.path)
         self.assertEqual(holdfast.Map(self.pool), {"n": 3})
+
+    def test_the_guides_fixture_for_pytest(self):
+        """By pytest where it is installed; else by as much of it as the page uses."""
+        program, = [block for block in examples_with("@pytest.fixture")]
+        if importlib.util.find_spec("pytest") is not None:
+            (self.folder / "test_stock.py").write_text(program)
+            ran = subprocess.run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", self.folder], capture_output=True, text=True)
+            self.assertEqual(ran.returncode, 0, ran.stdout)
+            self.assertIn("1 passed", ran.stdout)
+        names = {}
+        with unittest.mock.patch.dict(sys.modules, pytest=types.SimpleNamespace(fixture=lambda function: function)):
+            exec(program, names)
+        for each in ("one", "two"):
+            (self.folder / each).mkdir()
+            given = names["pool"](self.folder / each)
+            pool = next(given)
+            names["test_stock"](pool)
+            self.assertEqual((list(given), pool.closed), ([], True))
 
     def test_coroutines_call_as_any_code_does(self):
         counts, line = holdfast.Map(self.pool), holdfast.Queue(self.pool)
