@@ -14,7 +14,7 @@ import re
 import sys
 import textwrap
 
-BLOCK = re.compile(r"(?:^<!-- (?P<source>\S+?\.(?:[ch]pp|c|txt))(?::(?P<region>[\w-]+))? -->\n)?"
+BLOCK = re.compile(r"(?:^<!-- (?P<source>\S+?\.(?:[ch]pp|[ch]|txt))(?::(?P<region>[\w-]+))? -->\n)?"
                    r"^```c(?:pp|make)?\n(?P<body>.*?)^```$", re.M | re.S)
 
 

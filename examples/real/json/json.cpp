@@ -3,6 +3,8 @@
 // A document of JSON for Modern C++ (nlohmann) in a pool: its own template arguments give it
 // strings, maps and vectors with the pool's allocator. No line of it is changed. Its exceptions
 // carry volatile strings, so its own macros end the process instead.
+#define NAME "json"
+#define LAYOUT "json/2"
 #include "program.h"
 
 #define JSON_THROW_USER(exception) __builtin_trap()
@@ -60,28 +62,28 @@ void change_entry(Document& all, const char* key, unsigned x, bool killed) {
     if (x % 64 == 0) all.erase(Text(key));
 }
 
-HF_TXFUNC void change(root* r, const char* key, unsigned x, bool killed) {
-    change_entry<document, text>(*r->all, key, x, killed);
+// One of 1 000 keys for each step.
+struct key {
+    char text[48];
+    explicit key(unsigned long step) {
+        snprintf(text, sizeof text, "an entry of the document, %u", mixed(step) % 1000);
+    }
+};
+
+HF_TXFUNC void change(root* r, unsigned long step, int killed) {
+    change_entry<document, text>(*r->all, key(step).text, mixed(step) >> 10, killed);
     ++r->done;
 }
 
-int main(int argc, char** argv) {
-    if (argc < 3) return 2;
-    auto* const r = static_cast<root*>(root_of(argv[1], "json/1", sizeof(root)));
+static void opened(root* r) {
     if (r->all == nullptr) begin(r);
-    const unsigned long steps = std::strtoul(argv[2], nullptr, 10);
-    const unsigned long killed = argc > 3 ? std::strtoul(argv[3], nullptr, 10) : ~0UL;
-    const auto key_of = [](unsigned long step) {
-        return "an entry of the document, " + std::to_string(mixed(step) % 1000);
-    };
-    half_way half = half_of(r->done, steps);
-    for (unsigned long i = r->done; i < steps; ++i) {
-        passes(&half, i);
-        change(r, key_of(i).c_str(), mixed(i) >> 10, i == killed);
-    }
-    const double ns = ns_of(&half);
+}
+
+static int same(root* r) {
     nlohmann::json model = nlohmann::json::object();
     for (unsigned long i = 0; i < r->done; ++i)
-        change_entry<nlohmann::json, std::string>(model, key_of(i).c_str(), mixed(i) >> 10, false);
-    return verdict("json", r->done, std::string(r->all->dump().c_str()) == model.dump(), ns);
+        change_entry<nlohmann::json, std::string>(model, key(i).text, mixed(i) >> 10, false);
+    return std::string(r->all->dump().c_str()) == model.dump();
 }
+
+PROGRAM_MAIN

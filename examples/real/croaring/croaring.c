@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * CRoaring's bitmaps in a pool, as its authors ship them in one file, by its own memory hook; no line of it is
- * changed, what a section may not have is switched off before it. It chooses functions by what the processor has, AVX2 and AVX-512, while the program runs.
+ * CRoaring's bitmaps in a pool, as its authors ship them in one file, by its own memory hook. No
+ * line of it is changed; what a section may not have is switched off before it. It chooses
+ * functions by what the processor has while it runs.
  */
+#define NAME "croaring"
+#define LAYOUT "croaring/1"
 #include "program.h"
 
 #define CROARING_ATOMIC_IMPL 1 /* none: one thread counts references */
@@ -28,10 +31,6 @@ static void* line_malloc(size_t alignment, size_t bytes) {
 static void line_free(void* at) {
     if (at) pool_free(((void**)at)[-1]);
 }
-static void* pool_calloc(size_t count, size_t bytes) {
-    void* block = pool_malloc(count * bytes);
-    return block ? memset(block, 0, count * bytes) : NULL;
-}
 
 HF_TXFUNC void begin(struct root* r) {
     r->some = roaring_bitmap_create();
@@ -39,8 +38,8 @@ HF_TXFUNC void begin(struct root* r) {
 }
 
 /* Adds and removes single values and ranges, and now and then makes one bitmap of both. */
-HF_TXFUNC void change(struct root* r, unsigned long step, unsigned x, int killed) {
-    unsigned low = x % (1u << 22);
+HF_TXFUNC void change(struct root* r, unsigned long step, int killed) {
+    const unsigned x = mixed(step), low = x % (1u << 22);
     if (step % 3 != 2) roaring_bitmap_add(r->some, low);
     else roaring_bitmap_remove(r->some, low);
     if (step % 7 == 3) roaring_bitmap_add_range(r->others, low, low + x % 5000);
@@ -69,7 +68,7 @@ static void model(unsigned long step, unsigned x) {
     for (unsigned i = 0; i < sizeof some && step % 97 == 96; i++) others[i] ^= some[i] & others[i];
 }
 
-static int same(const roaring_bitmap_t* b, const unsigned char* expected) {
+static int equal(const roaring_bitmap_t* b, const unsigned char* expected) {
     const char* why = NULL;
     if (!roaring_bitmap_internal_validate(b, &why)) return puts(why), 0;
     unsigned long count = 0;
@@ -80,20 +79,15 @@ static int same(const roaring_bitmap_t* b, const unsigned char* expected) {
     return roaring_bitmap_get_cardinality(b) == count;
 }
 
-int main(int argc, char** argv) {
-    if (argc < 3) return 2;
+static void opened(struct root* r) {
     roaring_init_memory_hook((roaring_memory_t){pool_malloc, pool_realloc, pool_calloc, pool_free,
                                                 line_malloc, line_free});
-    struct root* r = root_of(argv[1], "croaring/1", sizeof *r);
     if (!r->some) begin(r);
-    unsigned long steps = strtoul(argv[2], NULL, 10),
-                  killed = argc > 3 ? strtoul(argv[3], NULL, 10) : ~0ul;
-    struct half_way half = half_of(r->done, steps);
-    for (unsigned long i = r->done; i < steps; i++) {
-        passes(&half, i);
-        change(r, i, mixed(i), i == killed);
-    }
-    double ns = ns_of(&half);
-    for (unsigned long i = 0; i < r->done; i++) model(i, mixed(i));
-    return verdict("croaring", r->done, same(r->some, some) && same(r->others, others), ns);
 }
+
+static int same(struct root* r) {
+    for (unsigned long i = 0; i < r->done; i++) model(i, mixed(i));
+    return equal(r->some, some) && equal(r->others, others);
+}
+
+PROGRAM_MAIN
