@@ -9,8 +9,9 @@
 //             waits for the log's line, runs. No checkpoint, no recovery, and a process that
 //             stores where it should not breaks the object of all.
 //
-// Each call that waits has an answer; before it the process defers as many as --deferred says.
-// Rounds of all ways take turns; medians of the wall clock, by the calls of all processes.
+// Each call that waits has an answer; before it the process defers as many as --deferred says. A
+// call of another process cannot be faster than a word that goes there and back: that is measured,
+// too. Rounds of all ways take turns; medians of the wall clock, by the calls of all processes.
 #include "../latency.hpp"
 #include "../median.hpp"
 
@@ -68,6 +69,8 @@ struct meeting {
     pthread_mutex_t lock;
     counters object;
     u64 logged;
+    alignas(64) std::atomic<u64> there;
+    alignas(64) std::atomic<u64> back;
     alignas(64) std::array<std::array<u64, 8>, 1024> log;
 };
 
@@ -192,6 +195,23 @@ double by_lock(const settings& how, meeting& m, unsigned count) {
     });
 }
 
+/// A word to another process, and back.
+double round_trip(const settings& how, meeting& m) {
+    m.there = m.back = 0;
+    const auto at = [](const std::atomic<u64>& word, u64 n) {
+        for (u64 looks = 1; word.load(std::memory_order_acquire) != n; ++looks)
+            if (looks % 4096 == 0) ::sched_yield();
+    };
+    return run_all(m, 2, true, [&](unsigned which) {
+        wait_for_start(m);
+        for (u64 n = 1; n <= how.calls; ++n) {
+            if (which == 1) at(m.there, n);
+            (which == 0 ? m.there : m.back).store(n, std::memory_order_release);
+            if (which == 0) at(m.back, n);
+        }
+    });
+}
+
 int run(int argc, char** argv) {
     settings how;
     CLI::App app("What a call costs on an object that several processes write");
@@ -217,18 +237,22 @@ int run(int argc, char** argv) {
     constexpr std::array<unsigned, 3> counts{1, 2, 4};
     constexpr std::array<const char*, 3> ways{"alone", "lock", "served"};
     std::array<std::array<std::vector<double>, 3>, 3> all;
-    for (int round = 0; round < how.rounds; ++round)
+    std::vector<double> trips;
+    for (int round = 0; round < how.rounds; ++round) {
+        trips.push_back(round_trip(how, m) / static_cast<double>(how.calls));
         for (std::size_t c = 0; c < counts.size(); ++c)
             for (std::size_t w = 0; w < ways.size(); ++w) {
                 const double ns =
                     w == 1 ? by_lock(how, m, counts[c]) : in_pool(how, m, counts[c], w == 2);
                 all[c][w].push_back(ns / static_cast<double>(how.calls * counts[c]));
             }
+    }
     double load = 0;
     (void)::getloadavg(&load, 1);
     fmt::print("mode {}{}, {} deferred before each call that waits, {} rounds, load {:.1f}\n",
                how.mode, how.latency.empty() ? "" : " " + how.latency, how.deferred, how.rounds,
                load);
+    fmt::print("a word to another process and back: {:.0f} ns\n", median(trips));
     fmt::print("processes {:>12} {:>12} {:>12}   ns a call\n", ways[0], ways[1], ways[2]);
     for (std::size_t c = 0; c < counts.size(); ++c)
         fmt::print("{:>9} {:>12.0f} {:>12.0f} {:>12.0f}\n", counts[c], median(all[c][0]),
