@@ -142,6 +142,25 @@ class ViewTest(Pooled):
         self.pool.close()
         self.assertRaises((BufferError, holdfast.Error), memoryview, exporter)
 
+    def test_a_view_of_a_transaction_outlives_it(self):
+        """Whether it is committed or not, and though the transaction goes on."""
+        for raises in (True, False):
+            try:
+                with self.pool.transaction():
+                    self.map.update({i: b"n" * 300 for i in range(200)})
+                    views = [self.map.view(i) for i in range(200)]
+                    self.map.update({i: b"m" * 300 for i in range(200)})
+                    if raises:
+                        raise ZeroDivisionError
+            except ZeroDivisionError:
+                self.assertEqual(self.map, {})
+            self.changed()
+            self.assertEqual([bytes(view) for view in views], [b"n" * 300] * 200)
+            self.map.clear()
+        del views
+        self.pool.verify()
+        self.pool.close()
+
     def test_it_cannot_be_written_to(self):
         self.map["a"] = b"abc"
         with self.map.view("a") as view:
