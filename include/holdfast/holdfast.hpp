@@ -22,6 +22,7 @@
 #include <holdfast/copy.hpp>
 #include <holdfast/engines.hpp>
 #include <holdfast/log.hpp>
+#include <holdfast/mod/cache.hpp>
 #include <holdfast/mod/map.hpp>
 #include <holdfast/mod/ordered_map.hpp>
 #include <holdfast/mod/queue.hpp>

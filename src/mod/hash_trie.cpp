@@ -136,6 +136,7 @@ bool well_placed(const std::byte* base, std::uint64_t word, std::uint64_t shape)
 
 const kind hash_trie_kind = {
     builtin_kind::hash_trie, "map", top, children, nullptr, true, well_placed};
+const kind cache_kind = {builtin_kind::cache, "cache", top, children, nullptr, true, well_placed};
 
 std::uint64_t hash_bytes(const void* bytes, std::size_t count) noexcept {
     return XXH3_64bits(bytes, count);

@@ -16,8 +16,8 @@ namespace {
 
 // The kinds of this library.
 constexpr std::initializer_list<const kind*> builtin = {
-    &detail::hash_trie_kind, &detail::queue_kind, &detail::bplus_tree_kind, &detail::stack_kind,
-    &detail::vector_kind};
+    &detail::hash_trie_kind, &detail::queue_kind,  &detail::bplus_tree_kind,
+    &detail::stack_kind,     &detail::vector_kind, &detail::cache_kind};
 
 std::vector<const kind*>& users() {
     static auto* all =

@@ -9,6 +9,7 @@ namespace hf::mod {
 
 namespace detail {
 extern const kind hash_trie_kind;
+extern const kind cache_kind;
 extern const kind queue_kind;
 extern const kind bplus_tree_kind;
 extern const kind stack_kind;

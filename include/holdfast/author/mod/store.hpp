@@ -90,7 +90,7 @@ struct kind {
 /// Kinds of this library; users' own start at 1000.
 namespace builtin_kind {
 inline constexpr std::uint32_t family = 1, hash_trie = 2, vector = 3, stack = 4, queue = 5,
-                               ordered_map = 6, users = 1000;
+                               ordered_map = 6, cache = 7, users = 1000;
 }
 
 namespace detail {

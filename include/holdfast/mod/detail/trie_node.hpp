@@ -79,6 +79,7 @@ struct trie_shape {
 };
 
 extern const kind hash_trie_kind;
+extern const kind cache_kind; // the same nodes; values begin with a head (mod/cache.cpp)
 
 /// A leaf's head as a number: byte 0 the count, byte i + 1 the tag of entry i.
 struct leaf_head {

@@ -37,6 +37,16 @@ public:
     trie_iterator(const std::byte* base, std::uint64_t word, const Query& wanted) noexcept
         : trie_iterator(base, word, wanted, Trie::hash_of(wanted)) {}
 
+    /// The first entry of the leaf where a hash belongs, or of the next leaf.
+    struct from_hash {
+        std::uint64_t hash;
+    };
+    trie_iterator(const std::byte* base, std::uint64_t word, from_hash start) noexcept
+        : base_(base), left_(count_of(word)), way_(base, top_of(word), start.hash) {
+        if (way_.leaf() == 0) way_.next(base);
+        enter();
+    }
+
     reference operator*() const noexcept { return Trie::entry_at(base_, leaf_, count_, index_); }
     pointer operator->() const noexcept { return {**this}; }
     trie_iterator& operator++() noexcept {
