@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Durable map, ordered map, set, vector, stack and queue of byte strings, for C; Python's module uses
- * them. Any C11 compiler will do: they need no plugin and no failure-atomic functions.
+ * Durable map, ordered map, set, vector, stack, queue and cache of byte strings, for C; Python's
+ * module uses them. Any C11 compiler will do: they need no plugin and no failure-atomic functions.
  *
  *   hf_mod_map *prices;
  *   if (hf_mod_map_open(pool, "prices", &prices) != HF_OK) return puts(hf_error_text()), 1;
@@ -375,6 +375,92 @@ hf_status hf_mod_queue_snapshot_peek(const hf_mod_queue_snapshot* snapshot,
                                      hf_bytes* element) HF_NOEXCEPT;
 hf_status hf_mod_queue_snapshot_iterate(const hf_mod_queue_snapshot* snapshot,
                                         hf_mod_cursor** cursor) HF_NOEXCEPT;
+
+/* ---- Cache: byte strings under byte strings, of a bounded number of bytes, which may expire.
+ *
+ *   struct hf_mod_cache_options how = {.max_bytes = 64 << 20, .ttl_s = 600};
+ *   hf_mod_cache *pages;
+ *   if (hf_mod_cache_open(pool, "pages", &how, &pages) != HF_OK) return puts(hf_error_text()), 1;
+ *   hf_mod_cache_put(pages, hf_text("/index"), hf_text(html), 0);
+ *   hf_bytes page;
+ *   if (hf_mod_cache_get(pages, hf_text("/index"), &page) == HF_OK) send(page);
+ *
+ * <holdfast/mod/cache.hpp> says what counts as bytes, what is evicted, and how time passes. Other
+ * than of the structures above, every call may be made on any thread at any time: reads wait for
+ * nobody. What get and get_or_compute return is a copy, valid until the thread's next take, pop,
+ * get or get_or_compute. A cache takes no part in transactions. */
+typedef struct hf_mod_cache hf_mod_cache;
+
+#define HF_MOD_FOREVER UINT32_MAX
+
+struct hf_mod_cache_options {
+    uint64_t max_bytes; /* above 0 */
+    uint32_t ttl_s;     /* of entries put with 0; 0 or HF_MOD_FOREVER: no end */
+    enum hf_mod_durability when_durable;
+};
+struct hf_mod_cache_statistics {
+    uint64_t hits, misses;
+    uint64_t evictions;   /* entries that were alive */
+    uint64_t expirations; /* expired entries that were removed or replaced */
+    uint64_t not_stored;  /* computed values that a put refused */
+};
+
+/* Gives the cache of this name; makes it if it is missing.
+ *
+ * Cost:   reads every entry.
+ * Errors: HF_BAD_ARGUMENT (max_bytes 0, a wrong name), HF_IN_USE (a cache of this name is open in
+ *         this process), HF_WRONG_LAYOUT (the name belongs to something else), HF_POOL_FULL,
+ *         HF_LIMIT_REACHED. */
+hf_status hf_mod_cache_open(hf_pool* pool, const char* name,
+                            const struct hf_mod_cache_options* options,
+                            hf_mod_cache** cache) HF_NOEXCEPT;
+void hf_mod_cache_close(hf_mod_cache* cache) HF_NOEXCEPT;
+
+/* Errors: HF_NOT_FOUND: there is no such key, or it has expired. 'value' may be null. */
+hf_status hf_mod_cache_get(hf_mod_cache* cache, hf_bytes key, hf_bytes* value) HF_NOEXCEPT;
+/* HF_OK or HF_NOT_FOUND. Counts as no use. */
+hf_status hf_mod_cache_find(const hf_mod_cache* cache, hf_bytes key) HF_NOEXCEPT;
+
+/* put stores the value, in place of an older one, and makes room first, if it must; add stores it
+ * unless the key is there; replace only if it is. '*stored', which may be null, says whether.
+ * ttl_s: time to live in seconds; 0: the cache's; HF_MOD_FOREVER: no end.
+ *
+ * Ordering: 1 point, 2 with HF_MOD_ON_RETURN; 0 if nothing is stored.
+ * Crash:    all of it, evictions included, or nothing.
+ * Errors:   HF_BAD_ARGUMENT: the entry is larger than max_bytes; HF_POOL_FULL: no eviction made
+ *           room; the key has its old value then. */
+hf_status hf_mod_cache_put(hf_mod_cache* cache, hf_bytes key, hf_bytes value,
+                           uint32_t ttl_s) HF_NOEXCEPT;
+hf_status hf_mod_cache_add(hf_mod_cache* cache, hf_bytes key, hf_bytes value, uint32_t ttl_s,
+                           int* stored) HF_NOEXCEPT;
+hf_status hf_mod_cache_replace(hf_mod_cache* cache, hf_bytes key, hf_bytes value, uint32_t ttl_s,
+                               int* stored) HF_NOEXCEPT;
+/* Gives the entry another time to live, from now on. Errors: HF_NOT_FOUND; as put. */
+hf_status hf_mod_cache_touch(hf_mod_cache* cache, hf_bytes key, uint32_t ttl_s) HF_NOEXCEPT;
+/* Errors: HF_NOT_FOUND. */
+hf_status hf_mod_cache_erase(hf_mod_cache* cache, hf_bytes key) HF_NOEXCEPT;
+
+/* Gives a value for the key. It must stay valid until the function's caller has returned. */
+typedef hf_status (*hf_mod_cache_make)(void* context, hf_bytes key, hf_bytes* value);
+/* Gives the key's value; if it is missing, what 'make' gives, which is put. Of several threads that
+ * ask for a missing key one calls 'make', and the others wait. A value that cannot be stored is
+ * given all the same, and counted.
+ *
+ * Errors: what 'make' returns; HF_BAD_ARGUMENT: 'make' asks for its own key. */
+hf_status hf_mod_cache_get_or_compute(hf_mod_cache* cache, hf_bytes key, uint32_t ttl_s,
+                                      hf_mod_cache_make make, void* context,
+                                      hf_bytes* value) HF_NOEXCEPT;
+
+hf_status hf_mod_cache_clear(hf_mod_cache* cache) HF_NOEXCEPT;
+/* Removes what has expired; '*removed_count', which may be null, says how many. */
+hf_status hf_mod_cache_expire(hf_mod_cache* cache, uint64_t* removed_count) HF_NOEXCEPT;
+/* A cursor through the keys and values that are alive, of the current version. */
+hf_status hf_mod_cache_iterate(const hf_mod_cache* cache, hf_mod_cursor** cursor) HF_NOEXCEPT;
+
+/* Entries, those that have expired and were not removed yet included. */
+uint64_t hf_mod_cache_count(const hf_mod_cache* cache) HF_NOEXCEPT;
+uint64_t hf_mod_cache_bytes(const hf_mod_cache* cache) HF_NOEXCEPT;
+struct hf_mod_cache_statistics hf_mod_cache_read_statistics(const hf_mod_cache* cache) HF_NOEXCEPT;
 
 #ifdef __cplusplus
 }

@@ -2,13 +2,9 @@
 //
 // MOD's structures of std::string behind pointers. Functions that several kinds share are written
 // once, over the C++ handle 'of' in each pointer's struct.
-//
-// Every function that may allocate memory of the process runs under guarded(): no exception leaves.
 #include <base/assert.hpp>
-#include <base/of_thread.hpp>
-#include <c/pool_handle.hpp>
+#include <c/bytes.hpp>
 
-#include <holdfast/mod.h>
 #include <holdfast/mod/map.hpp>
 #include <holdfast/mod/ordered_map.hpp>
 #include <holdfast/mod/queue.hpp>
@@ -30,8 +26,7 @@
 #include <vector>
 
 using hf::errc;
-using hf::c::fail;
-using hf::c::told;
+using namespace hf::c;
 
 namespace {
 
@@ -67,40 +62,10 @@ HF_STRUCTS(stack, hf::mod::stack<std::string>)
 HF_STRUCTS(queue, hf::mod::queue<std::string>)
 #undef HF_STRUCTS
 
-struct hf_mod_cursor {
-    virtual ~hf_mod_cursor() = default;
-    virtual bool next(hf_bytes* element, hf_bytes* value) noexcept = 0;
-};
-
 static_assert(int(HF_MOD_BY_NEXT_SECTION) == int(hf::mod::durability::by_next_section) &&
               int(HF_MOD_ON_RETURN) == int(hf::mod::durability::on_return));
 
 namespace {
-
-std::string_view view(hf_bytes of) noexcept {
-    return {static_cast<const char*>(of.data), of.bytes};
-}
-hf_bytes bytes(std::string_view of) noexcept { return {of.data(), of.size()}; }
-
-hf_status not_found() noexcept { return fail(errc::not_found, "not_found"); } // no allocation
-
-template <class Work> hf_status guarded(Work&& work) noexcept try {
-    return work();
-} catch (const std::bad_alloc&) {
-    return fail(errc::io_error, {}); // no room for words either
-}
-
-/// The last element that take or pop gave this thread.
-struct taken_element {
-    std::string bytes;
-};
-std::string& taken() { return hf::of_thread<taken_element>::get().bytes; }
-void give(std::string_view element, hf_bytes* to) {
-    constexpr std::size_t worth_keeping_bytes = 64 << 10;
-    if (to == nullptr) return;
-    if (taken().capacity() > worth_keeping_bytes) taken() = {};
-    *to = bytes(taken().assign(element));
-}
 
 template <class Handle> hf_status open(hf_pool* pool, const char* name, Handle** opened) noexcept {
     *opened = nullptr;
@@ -234,15 +199,6 @@ hf_mod_cursor* cursor_between(Version through, const hf_bytes* from, const hf_by
     return cursor_through(std::move(through), [=](const Version& all) {
         const auto [begin, end] = bounds(all);
         return std::pair(std::make_reverse_iterator(end), std::make_reverse_iterator(begin));
-    });
-}
-
-/// Gives what 'made' returns.
-template <class Make> hf_status give_cursor(hf_mod_cursor** cursor, Make&& made) noexcept {
-    *cursor = nullptr;
-    return guarded([&] {
-        *cursor = made();
-        return HF_OK;
     });
 }
 

@@ -234,6 +234,13 @@ static void names_are_checked(hf_pool* pool) {
 
 /* The contents that the functions above left under each name; clears them when asked to. */
 static void each_has_only_what_was_kept(hf_pool* pool) {
+    const struct hf_mod_cache_options how = {.max_bytes = 4000};
+    hf_mod_cache* cache;
+    OK(hf_mod_cache_open(pool, "pages", &how, &cache));
+    hf_bytes page;
+    OK(hf_mod_cache_get(cache, hf_text("kept"), &page));
+    CHECK(is(page, "cache") && hf_mod_cache_count(cache) == 1);
+    hf_mod_cache_close(cache);
     hf_mod_map* map;
     hf_mod_set* set;
     hf_mod_vector* vector;
@@ -468,6 +475,81 @@ static void a_killed_process_loses_nothing_it_committed(void) {
     hf_pool_close(pool);
 }
 
+static hf_status made_page(void* calls, hf_bytes key, hf_bytes* value) {
+    static char page[64];
+    ++*(int*)calls;
+    *value = (hf_bytes){page, (size_t)snprintf(page, sizeof page, "page of %.*s", (int)key.bytes,
+                                               (const char*)key.data)};
+    return HF_OK;
+}
+static hf_status no_page(void* calls, hf_bytes key, hf_bytes* value) {
+    (void)key, (void)value;
+    ++*(int*)calls;
+    return HF_IO_ERROR;
+}
+
+static void a_cache_is_bounded_and_forgets(hf_pool* pool) {
+    struct hf_mod_cache_options how = {.max_bytes = 0};
+    hf_mod_cache *cache, *again;
+    CHECK(hf_mod_cache_open(pool, "pages", &how, &cache) == HF_BAD_ARGUMENT && cache == NULL);
+    CHECK(strstr(hf_error_text(), "expected a number of bytes above 0, found 0") != NULL);
+    how.max_bytes = 4000;
+    OK(hf_mod_cache_open(pool, "pages", &how, &cache));
+    CHECK(hf_mod_cache_open(pool, "pages", &how, &again) == HF_IN_USE && again == NULL);
+    hf_mod_map* map;
+    CHECK(hf_mod_map_open(pool, "pages", &map) == HF_WRONG_LAYOUT);
+
+    int stored = -1, calls = 0;
+    hf_bytes value;
+    CHECK(hf_mod_cache_get(cache, hf_text("a"), &value) == HF_NOT_FOUND);
+    OK(hf_mod_cache_put(cache, hf_text("a"), (hf_bytes){"\0\1", 2}, 0));
+    OK(hf_mod_cache_get(cache, hf_text("a"), &value));
+    CHECK(value.bytes == 2 && memcmp(value.data, "\0\1", 2) == 0);
+    OK(hf_mod_cache_add(cache, hf_text("a"), hf_text("2"), 0, &stored));
+    CHECK(stored == 0);
+    OK(hf_mod_cache_replace(cache, hf_text("a"), hf_text("3"), HF_MOD_FOREVER, &stored));
+    CHECK(stored == 1);
+    OK(hf_mod_cache_touch(cache, hf_text("a"), 3600));
+    CHECK(hf_mod_cache_touch(cache, hf_text("b"), 3600) == HF_NOT_FOUND);
+    OK(hf_mod_cache_find(cache, hf_text("a")));
+    hf_mod_cursor* cursor;
+    OK(hf_mod_cache_iterate(cache, &cursor));
+    CHECK(strcmp(shown(cursor), "a=3 ") == 0);
+    OK(hf_mod_cache_erase(cache, hf_text("a")));
+    CHECK(hf_mod_cache_erase(cache, hf_text("a")) == HF_NOT_FOUND);
+
+    for (int i = 0; i < 2; ++i) {
+        OK(hf_mod_cache_get_or_compute(cache, hf_text("/"), 0, made_page, &calls, &value));
+        CHECK(is(value, "page of /") && calls == 1);
+    }
+    CHECK(hf_mod_cache_get_or_compute(cache, hf_text("/x"), 0, no_page, &calls, &value) ==
+          HF_IO_ERROR);
+    CHECK(calls == 2 && hf_mod_cache_find(cache, hf_text("/x")) == HF_NOT_FOUND);
+
+    static char large[4000];
+    CHECK(hf_mod_cache_put(cache, hf_text("large"), (hf_bytes){large, sizeof large}, 0) ==
+          HF_BAD_ARGUMENT);
+    CHECK(strstr(hf_error_text(), "expected at most 4000 bytes") != NULL);
+    for (int i = 0; i < 200; ++i) {
+        char key[16];
+        snprintf(key, sizeof key, "key %d", i);
+        OK(hf_mod_cache_put(cache, hf_text(key), hf_text("some value"), 0));
+        CHECK(hf_mod_cache_bytes(cache) <= 4000);
+        OK(hf_mod_cache_find(cache, hf_text(key)));
+    }
+    const struct hf_mod_cache_statistics counts = hf_mod_cache_read_statistics(cache);
+    CHECK(counts.evictions == 201 - hf_mod_cache_count(cache) && counts.evictions > 100);
+    CHECK(counts.hits == 2 && counts.misses == 3);
+    uint64_t removed = 9;
+    OK(hf_mod_cache_expire(cache, &removed));
+    CHECK(removed == 0);
+    OK(hf_mod_cache_clear(cache));
+    CHECK(hf_mod_cache_count(cache) == 0 && hf_mod_cache_bytes(cache) == 0);
+    OK(hf_mod_cache_put(cache, hf_text("kept"), hf_text("cache"), 0));
+    hf_mod_cache_close(cache);
+    hf_mod_cache_close(NULL);
+}
+
 int main(void) {
     const char* folder = getenv("TMPDIR");
     snprintf(path, sizeof path, "%s/mod_test_XXXXXX", folder != NULL ? folder : "/tmp");
@@ -482,6 +564,7 @@ int main(void) {
     a_queue_gives_the_first_first(pool);
     an_ordered_map_goes_in_order(pool);
     a_transaction_is_whole_or_nothing(pool);
+    a_cache_is_bounded_and_forgets(pool);
     names_are_checked(pool);
     hf_pool_close(pool);
     pool = pool_opened();
