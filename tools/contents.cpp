@@ -214,6 +214,7 @@ private:
 std::string kind_name(const mod::contents_form& form) {
     switch (form.kind) {
     case mod::builtin_kind::hash_trie: return form.has_values ? "map" : "set";
+    case mod::builtin_kind::cache: return "cache";
     case mod::builtin_kind::vector: return "vector";
     case mod::builtin_kind::stack: return "stack";
     case mod::builtin_kind::queue: return "queue";

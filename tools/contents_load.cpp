@@ -6,6 +6,7 @@
 #include "contents.hpp"
 #include "contents_text.hpp"
 #include "json.hpp"
+#include <mod/cache_entries.hpp>
 #include <pool/file_checks.hpp>
 #include <verify/read_file.hpp>
 
@@ -182,6 +183,8 @@ container keyed(pool& in, const std::string& name, const std::string& kind, cons
         throw refused_line(fmt::format("expected \"identity\" 1, the library's own hash or order, "
                                        "found {}",
                                        line.number("identity")));
+    if (kind == "cache")
+        return map_of<std::string, std::string, mod::detail::cache_entries>(in, name);
     if (kind == "set")
         return with_type(key, [&]<class K>(as<K>) { return set_of<K, mod::set<K>>(in, name); });
     if (kind == "ordered_map" && key != "string")
@@ -202,7 +205,8 @@ container container_of(pool& in, const members& line) {
         throw refused_line(fmt::format("expected a container of its own, found a member of \"{}\": "
                                        "only its program can make the family",
                                        line.name("family")));
-    if (kind == "map" || kind == "set" || kind == "ordered_map") return keyed(in, name, kind, line);
+    if (kind == "map" || kind == "set" || kind == "ordered_map" || kind == "cache")
+        return keyed(in, name, kind, line);
     return with_type(line.text("value"), [&]<class V>(as<V>) {
         if (kind == "vector")
             return sequence_of<V, mod::vector<V>>(
@@ -210,9 +214,10 @@ container container_of(pool& in, const members& line) {
         const auto push = [](auto& to, const V& value) { return to.push(value); };
         if (kind == "stack") return sequence_of<V, mod::stack<V>>(in, name, push);
         if (kind == "queue") return sequence_of<V, mod::queue<V>>(in, name, push);
-        throw refused_line(fmt::format("expected map, set, ordered_map, vector, stack or queue as "
-                                       "\"kind\", found \"{}\"",
-                                       kind));
+        throw refused_line(
+            fmt::format("expected map, set, ordered_map, cache, vector, stack or queue as "
+                        "\"kind\", found \"{}\"",
+                        kind));
     });
 }
 

@@ -11,6 +11,7 @@
 #include <verify/image.hpp>
 #include <verify/read_file.hpp>
 
+#include <holdfast/mod/cache.hpp>
 #include <holdfast/mod/map.hpp>
 #include <holdfast/mod/ordered_map.hpp>
 #include <holdfast/mod/queue.hpp>
@@ -265,6 +266,27 @@ TEST_F(Contents, APoolThatMayNotBecomeLargeIsMadeAnew) {
         << none.error().what();
 }
 
+TEST_F(Contents, ACacheStaysOneWithItsTimes) {
+    const mod::cache_options bound{.max_bytes = 10'000};
+    {
+        pool in = opened(path);
+        auto pages = *mod::cache::open(in, "pages", bound);
+        ASSERT_TRUE(pages.put("always", odd_bytes).ok());
+        ASSERT_TRUE(pages.put("hour", "1", std::chrono::hours(1)).ok());
+    }
+    const dumped first = dump(path);
+    EXPECT_TRUE(first.has("{\"root\":\"pages\",\"kind\":\"cache\",\"key\":\"string\","
+                          "\"value\":\"string\",\"identity\":1,\"elements\":2}"))
+        << first.text();
+    const auto loaded = load(first.text());
+    ASSERT_TRUE(loaded) << loaded.error().what();
+    EXPECT_EQ(dump(other).lines, first.lines);
+    pool in = opened(other);
+    const auto pages = *mod::cache::open(in, "pages", bound);
+    EXPECT_EQ(pages.get("always"), odd_bytes);
+    EXPECT_EQ(pages.get("hour"), "1");
+}
+
 TEST_F(Contents, NamesThatAreNoUtf8StayWhatTheyAre) {
     using map = mod::map<std::string, std::string>;
     how.layout = "caf\xe9/1";
@@ -445,7 +467,8 @@ TEST_F(Contents, ALineThatIsNotAsExpectedIsNamedAndLeavesNoPool) {
              "{\"root\":{\"base64\":\"Y+k=\"},\"kind\":\"map\",\"family\":{\"base64\":\"Y+k=\"}}",
          "line 2: expected a container of its own"},
         {first + "{\"root\":\"x\",\"kind\":\"heap\",\"value\":\"string\"}",
-         "line 2: expected map, set, ordered_map, vector, stack or queue as \"kind\""},
+         "line 2: expected map, set, ordered_map, cache, vector, stack or queue as "
+         "\"kind\""},
         {first + "{\"root\":\"x\",\"kind\":\"queue\",\"value\":\"12 bytes, aligned to 4\"}",
          "line 2: expected elements that are strings, or of 4 or 8 bytes"},
         {first + "{\"root\":\"x\",\"kind\":\"ordered_map\",\"key\":\"8 bytes, aligned to 8\","

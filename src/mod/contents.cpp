@@ -145,16 +145,20 @@ private:
     std::unordered_set<ref> seen_;
 };
 
+bool is_trie(std::uint32_t kind) noexcept {
+    return kind == builtin_kind::hash_trie || kind == builtin_kind::cache;
+}
+
 } // namespace
 
 bool contents_form::is_container(std::uint32_t kind) noexcept {
-    return kind >= builtin_kind::hash_trie && kind <= builtin_kind::ordered_map;
+    return kind >= builtin_kind::hash_trie && kind <= builtin_kind::cache;
 }
 
 contents_form contents_form::of(std::uint32_t kind, std::uint64_t shape) noexcept {
-    const bool keyed = kind == builtin_kind::hash_trie || kind == builtin_kind::ordered_map;
+    const bool trie = is_trie(kind);
+    const bool keyed = trie || kind == builtin_kind::ordered_map;
     if (!keyed) return {.kind = kind, .value = slot_of_shape(shape)};
-    const bool trie = kind == builtin_kind::hash_trie;
     return {.kind = kind,
             .key = slot_of_shape(shape),
             .value = slot_of_shape(shape >> slot_shape_bits),
@@ -170,7 +174,7 @@ std::uint64_t read_elements(const std::byte* base, std::uint64_t word, const con
     if (word == 0) return 0;
     walk all(base, form, std::min(most, element_count(word)), bytes_most, to);
     const ref top = static_cast<ref>(word);
-    if (form.kind == builtin_kind::hash_trie) all.trie(top, 0);
+    if (is_trie(form.kind)) all.trie(top, 0);
     else if (form.kind == builtin_kind::ordered_map) all.tree(top, 0);
     else if (form.kind == builtin_kind::vector) all.vector(word);
     else if (form.kind == builtin_kind::stack) all.stack(word);
