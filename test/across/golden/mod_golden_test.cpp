@@ -8,6 +8,7 @@
 // own: all of it is done once before it is counted.
 // When a change is meant: HOLDFAST_GOLDEN_WRITE=1 ctest -R golden, and say in the commit why.
 #include <holdfast/author/persist.hpp>
+#include <holdfast/mod/cache.hpp>
 #include <holdfast/mod/map.hpp>
 #include <holdfast/mod/ordered_map.hpp>
 #include <holdfast/mod/queue.hpp>
@@ -206,6 +207,41 @@ TEST_F(ModGolden, OtherModes) {
         }
         file.count(durability::on_return, "vector-swap", 1,
                    [&](u64 i) { ok(v.swap(i, preloaded - 1 - i)); });
+    }
+}
+
+/// Entries with values of 100 bytes, in a cache that is full and in one that is not.
+TEST_F(ModGolden, Cache) {
+    golden file("cache");
+    const std::string value(100, 'v');
+    const auto text = [](u64 i) { return fmt::format("{:016x}", key(i)); };
+    for (const auto& [when, points] : both) {
+        const auto cached = [&](const char* name, u64 entries) {
+            constexpr u64 entry_bytes = 160;
+            auto made = mod::cache::open(
+                *held_, name, {.max_bytes = entries * entry_bytes, .when_durable = when});
+            EXPECT_TRUE(made) << made.error().what();
+            EXPECT_EQ(made->bytes_of(16, value.size()), entry_bytes);
+            for (u64 i = 0; i < preloaded; ++i) ok(made->put(text(i), value));
+            return *made;
+        };
+        const bool returns = when == durability::on_return;
+        mod::cache roomy = cached(returns ? "roomy 2" : "roomy", 2 * preloaded);
+        const auto fresh = [&](u64 i) { ok(roomy.put(text(preloaded + i), value)); };
+        for (u64 i = 0; i < operations; ++i) fresh(i);
+        for (u64 i = 0; i < operations; ++i) ok(roomy.erase(text(preloaded + i)));
+        file.count(when, "put", points, fresh);
+        file.count(when, "put-again", points, [&](u64 i) { ok(roomy.put(text(i * 7), value)); });
+        file.count(when, "touch", points, [&](u64 i) { ok(roomy.touch(text(i * 7))); });
+        file.count(when, "add-present", 0, [&](u64 i) { ok(roomy.add(text(i), value)); });
+        file.count(when, "get", 0, [&](u64 i) { ASSERT_TRUE(roomy.get(text(i))); });
+        file.count(when, "miss", 0, [&](u64 i) { ASSERT_FALSE(roomy.get(text(~i))); });
+        file.count(when, "erase", points, [&](u64 i) { ok(roomy.erase(text(preloaded + i))); });
+        mod::cache full = cached(returns ? "full 2" : "full", preloaded / 8);
+        const auto evicting = [&](u64 i) { ok(full.put(text(preloaded + i), value)); };
+        for (u64 i = operations; i < 2 * operations; ++i) evicting(i);
+        file.count(when, "put-evicting", points, evicting);
+        EXPECT_EQ(full.size(), preloaded / 8);
     }
 }
 

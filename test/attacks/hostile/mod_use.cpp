@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "mod_use.hpp"
 
+#include <holdfast/mod/cache.hpp>
 #include <holdfast/mod/update.hpp>
 
+#include <chrono>
+#include <string>
+#include <string_view>
 #include <tuple>
 
 namespace hf::hostile {
@@ -106,6 +110,42 @@ void use_and_clear(mod_user& by, const char* name, const char* family, auto key_
     by.still_good(name);
 }
 
+bool filled_cache(const pool& in) {
+    auto made = mod::cache::open(in, "cache", {.max_bytes = 6000});
+    for (std::uint64_t n = 0; n < 90; ++n) // some of them evicted
+        if (!made ||
+            !made->put(text_of(n), std::string(n * 3, 'x'), std::chrono::hours(n + 1)).ok())
+            return false;
+    return true;
+}
+
+void use_cache(mod_user& by) {
+    constexpr std::uint64_t max_bytes = 5000;
+    auto made = mod::cache::open(by.in(), "cache", {.max_bytes = max_bytes});
+    by.ended(made);
+    if (!made) return;
+    const auto count = [&] {
+        made->for_each([&](std::string_view key, std::string_view value) {
+            by.looked_at += key.size() + value.size();
+            return true;
+        });
+    };
+    count();
+    for (std::uint64_t n = 0; n < 90; ++n) {
+        if (const auto found = made->get(text_of(n))) by.looked_at += found->size();
+        if (n % 5 == 0) by.ended(made->erase(text_of(n)));
+        if (n % 5 == 1) by.ended(made->touch(text_of(n), std::chrono::hours(1)));
+        if (n % 5 == 2) by.ended(made->replace(text_of(n), std::string(n * 7, 'y')));
+        by.ended(made->put(text_of(2 * n), std::string(n * 4, 'z')));
+    }
+    by.ended(made->expire());
+    count();
+    by.still_good("cache");
+    by.ended(made->clear());
+    by.ended(made->put("last", "one"));
+    by.still_good("cache");
+}
+
 void use_maps(mod_user& by) {
     if (auto set = by.opened<words>("words")) {
         by.all_of(*set);
@@ -117,6 +157,7 @@ void use_maps(mod_user& by) {
     }
     use_and_clear<numbers>(by, "numbers", "", square);
     use_and_clear<texts>(by, "texts", "", text_of);
+    use_cache(by);
 }
 
 void use_ordered(mod_user& by) {
@@ -160,7 +201,7 @@ bool fill_mod(const pool& in, mod_shape what) {
         for (std::uint64_t n = 0; n < 50; ++n)
             if (!set || !set->insert(text_of(n))) return false;
         return filled_with_numbers<numbers>(in, {"numbers"}) &&
-               filled_with_texts<texts>(in, {"texts"});
+               filled_with_texts<texts>(in, {"texts"}) && filled_cache(in);
     }
     case mod_shape::ordered:
         return filled_with_numbers<ordered>(in, {"ordered"}) &&

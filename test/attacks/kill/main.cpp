@@ -24,7 +24,7 @@ int usage() {
     std::fputs(
         "options: [--kills N | --seconds S] [--seed N] [--threads 1-8, default in turn] [--mode "
         "process|pmem|power]\n"
-        "         [--workload map|bank|blob|grid|locked|containers|mod|simpo|structures|retraced|swap|history]\n"
+        "         [--workload map|bank|blob|grid|locked|containers|mod|cache|simpo|structures|retraced|swap|history]\n"
         "         [--dir DIRECTORY]\n"
         "         [--every-ms N, else at any moment] [--records N, of map: that are there "
         "besides]\n"

@@ -254,7 +254,7 @@ void mod_load::verify(pool& in, journal& log) {
 
 std::vector<workload*> workloads() {
     static mod_load only;
-    return {&only};
+    return {&only, &cache_workload()};
 }
 
 } // namespace kill_test

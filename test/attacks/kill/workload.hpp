@@ -46,6 +46,7 @@ workload& blob_workload();
 workload& grid_workload();
 workload& locked_workload();
 workload& containers_workload();
+workload& cache_workload();
 workload& simpo_structures_workload();
 workload& simpo_retraced_workload();
 workload& simpo_swap_workload();

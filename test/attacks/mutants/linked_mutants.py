@@ -19,6 +19,7 @@ import sys
 # By what is mutated: the test program, and its arguments.
 GTEST = ("--gtest_fail_fast", "--gtest_brief")
 TESTS = {"copying": ("engines_test", *GTEST, "--gtest_filter=Copying.*"),
+         "cache": ("mod_cache_test", *GTEST),
          "compaction": ("mod_compaction_test", *GTEST, "--gtest_filter=*Compaction.*/process"),
          "trim": ("mod_compaction_test", *GTEST, "--gtest_filter=*Trim.*/process"),
          "swapping": ("power_simpo",),
