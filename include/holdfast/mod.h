@@ -386,9 +386,9 @@ hf_status hf_mod_queue_snapshot_iterate(const hf_mod_queue_snapshot* snapshot,
  *   if (hf_mod_cache_get(pages, hf_text("/index"), &page) == HF_OK) send(page);
  *
  * <holdfast/mod/cache.hpp> says what counts as bytes, what is evicted, and how time passes. Other
- * than of the structures above, every call may be made on any thread at any time: reads wait for
- * nobody. What get and get_or_compute return is a copy, valid until the thread's next take, pop,
- * get or get_or_compute. A cache takes no part in transactions. */
+ * than of the structures above, every call may be made on any thread at any time; reads do not wait
+ * for changes. What get and get_or_compute return is a copy, valid until the thread's next take,
+ * pop, get or get_or_compute. A cache takes no part in transactions. */
 typedef struct hf_mod_cache hf_mod_cache;
 
 #define HF_MOD_FOREVER UINT32_MAX

@@ -16,9 +16,9 @@
 //     whole chunks of 64 KiB. The pool needs room besides: give it 1.5 times max_bytes.
 // (2) A change is one failure-atomic section with one ordering point, evictions included. A crash
 //     keeps all of it or nothing.
-// (3) A read writes nothing to the pool and takes no lock. It notes the use in volatile memory.
-//     After a crash or a clean end, recency is that of the puts, in seconds: the entries are all
-//     there, and the reads before are forgotten.
+// (3) A read writes nothing to the pool and waits for no change. It notes the use in volatile
+//     memory. After a crash or a clean end, recency is that of the puts, in seconds: the entries
+//     are all there, and the reads before are forgotten.
 // (4) Recency is approximate. An eviction looks at 16 entries for each one that it must remove, in
 //     the order of hashes from where the last one stopped, and removes those that were not used for
 //     longest. What has expired among them goes first. Two reads between the same two puts are
@@ -93,8 +93,8 @@ private:
 /// A named cache in a pool: a handle, cheap to copy. The last copy must end before the pool is
 /// closed.
 ///
-/// Threads: all members on any thread at any time. Changes wait for each other; reads wait for
-///          nobody.
+/// Threads: all members on any thread at any time. Changes wait for each other; reads do not
+///          wait for changes.
 class cache {
 public:
     using seconds = std::chrono::seconds;
