@@ -165,8 +165,8 @@ struct InstrumentOrDeferPass : PassInfoMixin<InstrumentOrDeferPass> {
 };
 
 /// Refuses link-time optimisation: the link would have to translate what its
-/// sections are made of. Refuses sections that buffer: their pointers pass
-/// through memory of no pool, untranslated.
+/// sections are made of. Refuses sections that resume: the pointers in their
+/// frames would be those of the process that died.
 struct RelocatePass : PassInfoMixin<RelocatePass> {
   PreservedAnalyses run(Module &M, ModuleAnalysisManager &MAM) {
     if (isForLinkTimeOptimisation(M)) {
@@ -174,14 +174,15 @@ struct RelocatePass : PassInfoMixin<RelocatePass> {
                                "link-time optimisation: compile with -fno-lto");
       return PreservedAnalyses::all();
     }
-    if (Engine &&
-        (Engine->Logs == LoggedWrites::buffered || Engine->resumes()) &&
+    if (Engine && Engine->resumes() &&
         any_of(ArrayRef<StringRef>{"begin", "enter"}, [&](StringRef Step) {
           return M.getFunction(Engine->callee(Step));
         })) {
       M.getContext().emitError("-holdfast-relocatable does not work with "
                                "sections of engine " +
-                               Engine->Name);
+                               Engine->Name +
+                               ": build them for engine auto, redo, undo, "
+                               "selective or clobber");
       return PreservedAnalyses::all();
     }
     return RelocateAccessesPass().run(M, MAM);

@@ -70,9 +70,33 @@ bool isRewritable(const llvm::Function &F);
 /// block leaves none outside of it.
 void keepAllocasInEntry(llvm::Function &F);
 
-/// Runs 'Collect' on every function, then 'Insert' on what it returned for each
-/// function, unless that is nothing. A function that calls the runtime now
-/// drops what it promised about memory.
+/// Runs 'Collect' on each of the functions, then 'Insert' on what it returned for
+/// each of them, unless that is nothing. A function that calls the runtime now
+/// drops what it promised about memory. False: nothing was found.
+template <class Found>
+bool rewriteAccesses(llvm::ArrayRef<llvm::Function *> Functions,
+                     llvm::FunctionAnalysisManager &FAM,
+                     llvm::function_ref<llvm::SmallVector<Found, 32>(
+                         llvm::Function &, const llvm::TargetLibraryInfo &)>
+                         Collect,
+                     llvm::function_ref<void(llvm::ArrayRef<Found>)> Insert) {
+  llvm::SmallVector<std::pair<llvm::Function *, llvm::SmallVector<Found, 32>>,
+                    32>
+      All;
+  for (llvm::Function *F : Functions) {
+    auto InF = Collect(*F, FAM.getResult<llvm::TargetLibraryAnalysis>(*F));
+    if (!InF.empty())
+      All.emplace_back(F, std::move(InF));
+  }
+  for (auto &[F, InF] : All) {
+    keepAllocasInEntry(*F);
+    Insert(InF);
+    dropMemoryPromises(*F);
+  }
+  return !All.empty();
+}
+
+/// The same with every function of the module.
 template <class Found>
 llvm::PreservedAnalyses
 rewriteAccesses(llvm::Module &M, llvm::ModuleAnalysisManager &MAM,
@@ -80,25 +104,15 @@ rewriteAccesses(llvm::Module &M, llvm::ModuleAnalysisManager &MAM,
                     llvm::Function &, const llvm::TargetLibraryInfo &)>
                     Collect,
                 llvm::function_ref<void(llvm::ArrayRef<Found>)> Insert) {
+  llvm::SmallVector<llvm::Function *, 32> Functions;
+  for (llvm::Function &F : M)
+    if (isRewritable(F))
+      Functions.push_back(&F);
   auto &FAM =
       MAM.getResult<llvm::FunctionAnalysisManagerModuleProxy>(M).getManager();
-  llvm::SmallVector<std::pair<llvm::Function *, llvm::SmallVector<Found, 32>>,
-                    32>
-      All;
-  for (llvm::Function &F : M) {
-    if (!isRewritable(F))
-      continue;
-    auto InF = Collect(F, FAM.getResult<llvm::TargetLibraryAnalysis>(F));
-    if (!InF.empty())
-      All.emplace_back(&F, std::move(InF));
-  }
-  for (auto &[F, InF] : All) {
-    keepAllocasInEntry(*F);
-    Insert(InF);
-    dropMemoryPromises(*F);
-  }
-  return All.empty() ? llvm::PreservedAnalyses::all()
-                     : llvm::PreservedAnalyses::none();
+  return rewriteAccesses<Found>(Functions, FAM, Collect, Insert)
+             ? llvm::PreservedAnalyses::none()
+             : llvm::PreservedAnalyses::all();
 }
 
 } // namespace holdfast

@@ -15,6 +15,7 @@
 #include "analysis/BufferedCalls.h"
 #include "analysis/Calls.h"
 #include "transform/BufferBuilder.h"
+#include "transform/SplitCopies.h"
 
 #include "llvm/IR/IntrinsicInst.h"
 
@@ -115,6 +116,14 @@ private:
                                     After.CreatePtrToInt(Place, Word));
     Value *End = After.CreatePtrAdd(Text, Offset);
     After.enterIf(After.CreateIsNotNull(To), *After.GetInsertPoint());
+    if (isRelocatable(*Call.getModule())) {
+      Type *Pointer = After.getPtrTy();
+      End = After.CreateCall(
+          Call.getModule()->getOrInsertFunction("hf_relocated_store", Pointer,
+                                                Pointer, Pointer, Pointer),
+          {To, End,
+           After.CreateGlobalString(Call.getCalledFunction()->getName())});
+    }
     After.store(End, To, Align(alignof(char *)));
   }
 

@@ -35,6 +35,7 @@
 #include "transform/InsertCalls.h"
 #include "transform/MakeResumable.h"
 #include "transform/MarkFunctions.h"
+#include "transform/RelocateAccesses.h"
 #include "transform/ResolveCalls.h"
 #include "transform/SectionVersions.h"
 #include "transform/SplitCopies.h"
@@ -99,8 +100,18 @@ static void dropSelections(const Sections &All) {
         Call->eraseFromParent();
 }
 
-static void bufferWrites(const Sections &All, const FreshFunctions &Fresh) {
+/// Relocates what it changes, in a module that is built so: the pass that runs
+/// last would see accesses of the buffer.
+static void bufferWrites(const Sections &All, ArrayRef<Function *> Instances,
+                         const FreshFunctions &Fresh,
+                         FunctionAnalysisManager &FAM) {
+  const bool Relocates =
+      !Instances.empty() && isRelocatable(*Instances.front()->getParent());
+  if (Relocates)
+    returnByWayOfLocals(Instances);
   std::vector<BufferedAccesses> Found = findBufferedAccesses(All, Fresh);
+  if (Relocates)
+    relocateBuffered(Instances, FAM, *All.Options.Engine);
   for (auto [F, Its] : zip(All.Functions, Found)) {
     bufferAccesses(*F->Instance, Its, *All.Options.Engine);
     dropMemoryPromises(*F->Instance);
@@ -139,7 +150,7 @@ static void rewriteInstances(const Sections &All,
   findFreshFunctions(Instances, Fresh);
   const EngineInfo &Engine = *All.Options.Engine;
   if (Engine.Logs == LoggedWrites::buffered)
-    bufferWrites(All, Fresh);
+    bufferWrites(All, Instances, Fresh, FAM);
   else
     logWrites(All, Fresh, FAM);
   if (Engine.TakesBack)
@@ -252,7 +263,7 @@ PreservedAnalyses InstrumentPass::run(Module &M, ModuleAnalysisManager &MAM) {
   }
   // A function that another module's sections call by address may be here.
   if (SectionOptions Ours = commandLineOptions();
-      Groups.empty() && takesBack(Ours) && !isRelocatable(M))
+      Groups.empty() && takesBack(Ours))
     Groups.push_back(Group{Ours});
   // One group makes the instances of what is called by address, for the others as
   // well: so it is one with the most forms.

@@ -11,6 +11,11 @@
 //    bits: where no relocated pool is, an access costs three instructions.
 // 3. Drop what the function promised about memory: it calls the runtime now.
 //
+// Where a section's accesses go through a write buffer, this is done before they
+// do: values are translated by the addresses that the source names, and the buffer
+// gets the pool's bytes. What has to be looked at in memory, or copied there, is
+// left to the engine's runtime, which knows where the bytes are.
+//
 // An 8-byte integer is checked in line as well: next to none look like an
 // address. Integers of less than a word, floating-point numbers and strings are
 // not looked at.
@@ -33,6 +38,9 @@
 #define DEBUG_TYPE "holdfast-relocate"
 
 using namespace llvm;
+
+/// On functions that were relocated before their accesses were buffered.
+static constexpr StringLiteral Relocated = "holdfast.relocated";
 
 STATISTIC(NumTranslated, "Accesses of pointers translated");
 STATISTIC(NumChecked, "Other accesses checked");
@@ -204,8 +212,10 @@ private:
 
 class Inserter {
 public:
-  explicit Inserter(Module &M)
-      : M(M), Context(M.getContext()), Word(Type::getInt64Ty(Context)),
+  /// 'Buffering': the engine through whose buffer the accesses will go; or null.
+  explicit Inserter(Module &M, const EngineInfo *Buffering = nullptr)
+      : M(M), Buffering(Buffering), Context(M.getContext()),
+        Word(Type::getInt64Ty(Context)),
         Pointer(PointerType::getUnqual(Context)) {}
 
   void run(Access A) {
@@ -243,6 +253,7 @@ public:
 
 private:
   Module &M;
+  const EngineInfo *Buffering;
   LLVMContext &Context;
   Type *Word;
   Type *Pointer;
@@ -284,6 +295,16 @@ private:
         Arguments);
     Call->setDoesNotThrow();
     return Call;
+  }
+
+  /// The same of a function that looks at memory: where the accesses go through a
+  /// buffer, the engine has one of its own.
+  CallInst *callWithMemory(IRBuilder<> &Builder, StringRef Step,
+                           ArrayRef<Value *> Arguments) {
+    return call(Builder,
+                Buffering ? Buffering->callee("relocated_" + Step.str())
+                          : "hf_relocated_" + Step.str(),
+                Builder.getVoidTy(), Arguments);
   }
 
   Value *isRelocated(IRBuilder<> &Builder, Value *Address) {
@@ -377,8 +398,8 @@ private:
       call(Builder, "hf_relocated_store_word", Builder.getVoidTy(),
            {A.Address, V, Where});
     else
-      call(Builder, "hf_relocated_raw_load", Builder.getVoidTy(),
-           {A.Address, Builder.getInt64(WordBytes), Where});
+      callWithMemory(Builder, "raw_load",
+                     {A.Address, Builder.getInt64(WordBytes), Where});
   }
 
   /// Makes the place where a value is put for the runtime to look at: next to
@@ -401,11 +422,9 @@ private:
     Value *Length =
         A.Length ? Builder.CreateZExtOrTrunc(A.Length, Word) : nullptr;
     if (A.What == Access::Copy) {
-      call(Builder, "hf_relocated_copy", Builder.getVoidTy(),
-           {A.Address, A.From, Length, Where});
+      callWithMemory(Builder, "copy", {A.Address, A.From, Length, Where});
     } else if (!Stored) {
-      call(Builder, "hf_relocated_raw_load", Builder.getVoidTy(),
-           {A.Address, Length, Where});
+      callWithMemory(Builder, "raw_load", {A.Address, Length, Where});
     } else {
       Builder.CreateStore(Stored, Bytes);
       uint64_t Count = M.getDataLayout()
@@ -427,12 +446,19 @@ private:
         MDBuilder(Context).createUnlikelyBranchWeights());
     Builder.SetInsertPoint(Then);
     Builder.SetCurrentDebugLocation(Location);
-    call(Builder, "hf_relocated_copy_pointers", Builder.getVoidTy(),
-         {A.Address, A.From, Builder.CreateZExtOrTrunc(A.Length, Word),
-          placeOf(*A.At)});
+    callWithMemory(Builder, "copy_pointers",
+                   {A.Address, A.From,
+                    Builder.CreateZExtOrTrunc(A.Length, Word), placeOf(*A.At)});
     A.At->moveBefore(Else);
   }
 };
+
+SmallVector<Access, 32> collect(Function &F, const TargetLibraryInfo &Library) {
+  Collector C(*F.getParent());
+  for (Instruction &I : instructions(F))
+    forEachAccess(I, Library, [&](const MemoryAccess &A) { C.visit(A); });
+  return std::move(C.Found);
+}
 
 } // namespace
 
@@ -441,16 +467,28 @@ PreservedAnalyses RelocateAccessesPass::run(Module &M,
   Inserter Insert(M);
   return rewriteAccesses<Access>(
       M, MAM,
-      [&](Function &F, const TargetLibraryInfo &Library) {
-        Collector C(M);
-        for (Instruction &I : instructions(F))
-          forEachAccess(I, Library, [&](const MemoryAccess &A) { C.visit(A); });
-        return std::move(C.Found);
+      [](Function &F, const TargetLibraryInfo &Library) {
+        return F.hasFnAttribute(Relocated) ? SmallVector<Access, 32>()
+                                           : collect(F, Library);
       },
       [&](ArrayRef<Access> Accesses) {
         for (const Access &A : Accesses)
           Insert.run(A);
       });
+}
+
+void relocateBuffered(ArrayRef<Function *> Instances,
+                      FunctionAnalysisManager &FAM, const EngineInfo &Engine) {
+  if (Instances.empty())
+    return;
+  Inserter Insert(*Instances.front()->getParent(), &Engine);
+  rewriteAccesses<Access>(Instances, FAM, collect,
+                          [&](ArrayRef<Access> Accesses) {
+                            for (const Access &A : Accesses)
+                              Insert.run(A);
+                          });
+  for (Function *F : Instances)
+    F->addFnAttr(Relocated);
 }
 
 } // namespace holdfast

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "transform/SplitCopies.h"
+#include "analysis/Origin.h"
 
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/Statistic.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/IntrinsicInst.h"
@@ -141,6 +143,38 @@ void copyByType(IRBuilderBase &Builder, Value *To, Align ToAlign, Value *From,
   addPointersIn(T, 0, Layout, Found);
   copyInPieces(Builder, To, ToAlign, From, FromAlign,
                Layout.getTypeStoreSize(T), Found);
+}
+
+/// The struct that a call returns to memory which may be PM, where no instance
+/// stores it; else null. Only calls of instances are left by exceptions.
+static Type *returnedByOthers(const CallInst &Call,
+                              ArrayRef<Function *> Instances) {
+  if (Call.arg_size() == 0 || is_contained(Instances, Call.getCalledFunction()))
+    return nullptr;
+  Type *T = Call.getParamStructRetType(0);
+  return T && mayBePM(Call.getArgOperand(0)) ? T : nullptr;
+}
+
+void returnByWayOfLocals(ArrayRef<Function *> Instances) {
+  for (Function *F : Instances) {
+    const DataLayout &Layout = F->getDataLayout();
+    for (Instruction &I : make_early_inc_range(instructions(*F))) {
+      auto *Call = dyn_cast<CallInst>(&I);
+      Type *T = Call ? returnedByOthers(*Call, Instances) : nullptr;
+      if (!T)
+        continue;
+      Value *To = Call->getArgOperand(0);
+      const Align Known = Call->getParamAlign(0).valueOrOne();
+      IRBuilder<> Entry(&*F->getEntryBlock().begin());
+      AllocaInst *Local = Entry.CreateAlloca(T);
+      Local->setAlignment(std::max(Local->getAlign(), Known));
+      Call->setArgOperand(0, Local);
+      Call->setTailCallKind(CallInst::TCK_None);
+      IRBuilder<> Builder(Call->getNextNode());
+      Builder.SetCurrentDebugLocation(Call->getDebugLoc());
+      copyByType(Builder, To, Known, Local, Local->getAlign(), T, Layout);
+    }
+  }
 }
 
 PreservedAnalyses SplitCopiesPass::run(Module &M, ModuleAnalysisManager &) {

@@ -32,6 +32,10 @@ bool isRelocatable(const llvm::Module &M);
 /// Whether an access tag of type-based alias analysis says "pointer".
 bool isPointerTag(const llvm::MDNode *Tag);
 
+/// Lets calls in 'Instances' return structs by way of a local variable, from where
+/// the instance copies them by their type; not calls of other instances.
+void returnByWayOfLocals(llvm::ArrayRef<llvm::Function *> Instances);
+
 /// Copies a 'T', the pointers in it as pointers.
 void copyByType(llvm::IRBuilderBase &Builder, llvm::Value *To,
                 llvm::Align ToAlign, llvm::Value *From, llvm::Align FromAlign,

@@ -41,9 +41,12 @@ mapping mapping_in(std::uint64_t base, std::uint64_t bytes) {
 
 std::string occupant_of(const std::string& path, std::uint64_t base, std::uint64_t bytes) {
     if (const std::string pool = os_file::pool_at(base, bytes); !pool.empty())
-        return fmt::format("the pool {} is there, which this process has open: close it first, or "
-                           "give one of the two an address of its own: holdfast rebase {}",
-                           pool, path);
+        return fmt::format(
+            "the pool {} is there, which this process has open: close it first, or "
+            "give one of the two an address of its own: holdfast rebase {}, or build "
+            "the program relocatable and open with expert.relocate = if_taken "
+            "(docs/internals/relocation.md)",
+            pool, path);
     const mapping found = mapping_in(base, bytes);
     if (found.begin == 0) return "something is mapped there";
     return fmt::format("{} is mapped at {:#x}, where the system puts it by chance: start the "

@@ -77,10 +77,10 @@ std::uint64_t to_store(const translated_range& in, const void* address, std::uin
     return value;
 }
 
-void check_read(const translated_range& in, const void* address, std::uint64_t bytes,
-                const char* where) noexcept {
+void check_read(const translated_range& in, const void* address, const void* seen,
+                std::uint64_t bytes, const char* where) noexcept {
     const address_forms& forms = in.forms();
-    if (any_word_in(address, address, bytes, forms.stored_base, *forms.size_bytes))
+    if (any_word_in(address, seen, bytes, forms.stored_base, *forms.size_bytes))
         refuse(in, address, where,
                "bytes that look like an address of the pool are read, but not as a pointer");
 }
@@ -141,6 +141,12 @@ void forget_relocated_ranges() noexcept {
     for (auto& slot : known) slot.store(nullptr, std::memory_order_release);
 }
 
+void check_seen(const void* address, const void* seen, std::uint64_t bytes,
+                const char* where) noexcept {
+    if (const translated_range* in = range_around(address))
+        check_read(*in, address, seen, bytes, where);
+}
+
 bool holds_address(const std::byte* bytes, std::uint64_t count, std::uint64_t base,
                    std::uint64_t max_bytes) noexcept {
     for (std::uint64_t at = 0; at + word_bytes <= count; ++at)
@@ -170,7 +176,7 @@ void* hf_relocated_store(const void* address, void* value, const char* where) {
 
 void hf_relocated_raw_load(const void* address, std::uint64_t bytes, const char* where) {
     if (const hf::translated_range* in = hf::range_around(address))
-        hf::check_read(*in, address, bytes, where);
+        hf::check_read(*in, address, address, bytes, where);
 }
 
 void hf_relocated_store_word(const void* address, std::uint64_t value, const char* where) {
@@ -187,7 +193,7 @@ void hf_relocated_copy(void* to, const void* from, std::uint64_t bytes, const ch
     const hf::translated_range* target = hf::range_around(to);
     const hf::translated_range* source = hf::range_around(from);
     if (target == source) return; // stays in one form
-    if (source != nullptr) hf::check_read(*source, from, bytes, where);
+    if (source != nullptr) hf::check_read(*source, from, from, bytes, where);
     if (target != nullptr) hf::check_written(*target, to, from, bytes, where);
 }
 

@@ -67,6 +67,10 @@ private:
     std::optional<translated_range> range_;
 };
 
+/// hf_relocated_raw_load of bytes that are seen at 'address', and lie at 'seen'.
+void check_seen(const void* address, const void* seen, std::uint64_t bytes,
+                const char* where) noexcept;
+
 /// Whether one of the bytes may begin an address in [base, base + max_bytes], at any alignment.
 bool holds_address(const std::byte* bytes, std::uint64_t count, std::uint64_t base,
                    std::uint64_t max_bytes) noexcept;

@@ -11,6 +11,7 @@
 #include <section/c_library.hpp>
 
 #include <holdfast/abi/holdfast_abi.h>
+#include <holdfast/abi/relocate_abi.h>
 
 #include <algorithm>
 #include <cctype>
@@ -37,6 +38,11 @@ locale_t c_locale() noexcept {
 template <class T> void store(T* to, T value) noexcept {
     hf_c_overwrite(to, sizeof value);
     *to = value;
+}
+
+/// A pointer into a text: in a relocated pool it has its canonical form.
+void store_end(char** to, char* end, const char* where) noexcept {
+    store(to, static_cast<char*>(hf_relocated_store(to, end, where)));
 }
 
 void copy(char* to, const void* from, std::size_t bytes) noexcept {
@@ -214,7 +220,7 @@ double hf_c_atof(const char* text) noexcept { return ::strtod_l(text, nullptr, c
     type hf_c_##name(const char* text, char** behind, int base) noexcept {                         \
         char* end = nullptr;                                                                       \
         const type value = ::name##_l(text, &end, base, c_locale());                               \
-        if (behind != nullptr) store(behind, end);                                                 \
+        if (behind != nullptr) store_end(behind, end, "hf_c_" #name);                              \
         return value;                                                                              \
     }
 HF_INTEGER_IN(strtol, long)
@@ -226,7 +232,7 @@ HF_INTEGER_IN(strtoull, unsigned long long)
     type hf_c_##name(const char* text, char** behind) noexcept {                                   \
         char* end = nullptr;                                                                       \
         const type value = ::name##_l(text, &end, c_locale());                                     \
-        if (behind != nullptr) store(behind, end);                                                 \
+        if (behind != nullptr) store_end(behind, end, "hf_c_" #name);                              \
         return value;                                                                              \
     }
 HF_NUMBER_IN(strtof, float)

@@ -51,6 +51,8 @@ void kept_pointers::look_through_blocks() const {
 
 void kept_pointers::ask(std::uint64_t offset, std::uint64_t word) const {
     if (registry::pool_of(reinterpret_cast<const void*>(word)) != nullptr) return;
+    const pool_file& file = *of_.pool().file; // which may be mapped elsewhere
+    if (word - file.canonical_base() <= file.shape().max_bytes) return;
     if (!is_mapped(word)) return;
     fatal("the section of '%s' (%s) is about to keep %#llx at byte %llu of the pool, which is an "
           "address in %s: it means nothing to the next process. Expected: addresses in a pool, or "

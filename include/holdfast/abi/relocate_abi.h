@@ -45,6 +45,12 @@ void hf_relocated_copy(void* to, const void* from, uint64_t bytes, const char* w
 /* memmove of pointers, from or to a relocated pool. */
 void hf_relocated_copy_pointers(void* to, const void* from, uint64_t bytes, const char* where);
 
+/* In sections of engine redo: the same of bytes as the section sees them, which may wait in its
+ * buffer. What the last one stores waits there as well. */
+void hf_redo_relocated_raw_load(const void* address, uint64_t bytes, const char* where);
+void hf_redo_relocated_copy(void* to, const void* from, uint64_t bytes, const char* where);
+void hf_redo_relocated_copy_pointers(void* to, const void* from, uint64_t bytes, const char* where);
+
 #ifdef __cplusplus
 }
 #endif

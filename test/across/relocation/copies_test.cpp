@@ -27,14 +27,14 @@ struct two_links {
     item* two;
 };
 
-class Copies : public Relocation {
+class Copies : public Pools {
 protected:
     // A child of fork() cannot use its parent's pool: code that will die runs in a process that
     // opens its own.
     Copies() { GTEST_FLAG_SET(death_test_style, "threadsafe"); }
     ~Copies() override { GTEST_FLAG_SET(death_test_style, "fast"); }
     void SetUp() override {
-        Relocation::SetUp();
+        Pools::SetUp();
         { auto made = open(original); }
         pool = open(original, hf::relocation::always);
         ASSERT_TRUE(pool && pool->relocated());
@@ -51,7 +51,7 @@ protected:
     }
     void TearDown() override {
         pool.reset();
-        Relocation::TearDown();
+        Pools::TearDown();
     }
 
     std::uint64_t in_file(const void* address) const {

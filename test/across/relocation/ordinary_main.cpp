@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// relocation_ordinary <pool> <keys> <links>: opens the pool at its canonical address, with code
-// built without relocation, looks for everything, adds more and looks again.
+// relocation_ordinary <pool> <keys> <links> <mode>: opens the pool at its canonical address, with
+// code built without relocation, looks for everything, adds more and looks again.
 #include "content.hpp"
 
 #include <cstdio>
@@ -9,10 +9,11 @@
 
 int main(int count, char** arguments) {
     using namespace relocation_test;
-    if (count != 4) return 2;
+    if (count != 5) return 2;
     const std::uint64_t keys = std::strtoull(arguments[2], nullptr, 10);
     const std::uint64_t links = std::strtoull(arguments[3], nullptr, 10);
-    auto opened = hf::pool::open(arguments[1], options_for(hf::mode::pmem));
+    const auto mode = static_cast<hf::mode>(std::atoi(arguments[4]));
+    auto opened = hf::pool::open(arguments[1], options_for(mode));
     if (!opened) {
         std::fprintf(stderr, "%s\n", opened.error().what().c_str());
         return 10 + static_cast<int>(opened.error().code());

@@ -25,13 +25,20 @@ std::string bytes_of(const std::string& path) {
 }
 
 // What recovery does with a section that was cut short.
-constexpr bool rolls_back = hf::engine_of_build() == "undo";
-constexpr std::uint64_t completed = rolls_back ? 0 : 1;
+constexpr bool completes = hf::engine_of_build() == "clobber";
+constexpr std::uint64_t completed = completes ? 1 : 0;
 std::uint32_t recovered(const hf::recovery_report& report) {
-    return rolls_back ? report.rolled_back : report.re_executed;
+    return completes ? report.re_executed : report.rolled_back + report.replayed;
+}
+/// One section was cut short. Where auto logs at a section's end, or in whole batches, nothing of
+/// it need be there.
+void expect_recovered(const hf::recovery_report& report, hf::mode mode) {
+    const bool logs_at_end = hf::engine_of_build() == "auto" && mode != hf::mode::process;
+    if (logs_at_end) EXPECT_LE(recovered(report), 1u);
+    else EXPECT_EQ(recovered(report), 1u);
 }
 
-TEST_F(Relocation, ACopyOfAnOpenPoolWorksBesideIt) {
+TEST_P(Relocation, ACopyOfAnOpenPoolWorksBesideIt) {
     auto first = open(original);
     ASSERT_TRUE(first);
     ASSERT_TRUE(fill(first->root<content>(), 0, 1000));
@@ -60,14 +67,14 @@ TEST_F(Relocation, ACopyOfAnOpenPoolWorksBesideIt) {
     EXPECT_EQ(ordinary_code(original, 1100, 1100), 0);
 }
 
-TEST_F(Relocation, ACleanCopyWorksBesideAnother) {
+TEST_P(Relocation, ACleanCopyWorksBesideAnother) {
     {
         auto pool = open(original);
         ASSERT_TRUE(pool && fill(pool->root<content>(), 0, 100));
     }
     make_copy();
     const std::string third = directory + "/third.hf";
-    std::filesystem::copy_file(original, third);
+    make_copy(third);
     auto first = open(original, relocation::if_taken);
     auto second = open(copy, relocation::if_taken);
     auto last = open(third, relocation::if_taken);
@@ -79,7 +86,7 @@ TEST_F(Relocation, ACleanCopyWorksBesideAnother) {
     EXPECT_TRUE(holds_all(second->root<content>(), 200, 200));
 }
 
-TEST_F(Relocation, WithoutTheOptionATakenAddressIsRefused) {
+TEST_P(Relocation, WithoutTheOptionATakenAddressIsRefused) {
     auto first = open(original);
     ASSERT_TRUE(first);
     make_copy();
@@ -87,38 +94,40 @@ TEST_F(Relocation, WithoutTheOptionATakenAddressIsRefused) {
     const auto second = try_open(copy, relocation::never);
     ASSERT_FALSE(second);
     EXPECT_EQ(second.error().code(), hf::errc::address_taken);
+    EXPECT_NE(second.error().what().find(original), std::string::npos) << second.error().what();
+    EXPECT_NE(second.error().what().find("relocatable"), std::string::npos);
     EXPECT_EQ(bytes_of(copy), before);
 }
 
-TEST_F(Relocation, ASectionCutShortIsRecoveredElsewhere) {
+TEST_P(Relocation, ASectionCutShortIsRecoveredElsewhere) {
     die_in("push", original, "never");
     make_copy();
     auto first = open(original);
     auto second = open(copy, relocation::if_taken);
     ASSERT_TRUE(first && second && second->relocated());
-    EXPECT_EQ(recovered(first->recovered()), 1u);
-    EXPECT_EQ(recovered(second->recovered()), 1u);
+    expect_recovered(first->recovered(), mode);
+    expect_recovered(second->recovered(), mode);
     EXPECT_TRUE(holds_all(second->root<content>(), 0, completed));
     second.reset();
     EXPECT_EQ(ordinary_code(copy, 0, completed), 0);
 }
 
-TEST_F(Relocation, ASectionCutShortElsewhereIsRecoveredByOrdinaryCode) {
+TEST_P(Relocation, ASectionCutShortElsewhereIsRecoveredByOrdinaryCode) {
     { auto pool = open(original); }
     die_in("push", original, "always");
     auto pool = open(original);
     ASSERT_TRUE(pool);
-    EXPECT_EQ(recovered(pool->recovered()), 1u);
+    expect_recovered(pool->recovered(), mode);
     EXPECT_TRUE(holds_all(pool->root<content>(), 0, completed));
 }
 
-TEST_F(Relocation, AddressesAmongTheBytesOfALogAreTranslated) {
+TEST_P(Relocation, AddressesAmongTheBytesOfALogAreTranslated) {
     die_in("push_at", original, "never");
     make_copy();
     auto first = open(original);
     auto second = open(copy, relocation::if_taken);
     ASSERT_TRUE(first && second && second->relocated());
-    EXPECT_EQ(recovered(second->recovered()), 1u);
+    expect_recovered(second->recovered(), mode);
     EXPECT_TRUE(holds_list(first->root<content>(), 1 + completed));
     EXPECT_TRUE(holds_list(second->root<content>(), 1 + completed));
     second.reset();
@@ -127,10 +136,10 @@ TEST_F(Relocation, AddressesAmongTheBytesOfALogAreTranslated) {
 
 constexpr int refused = 10 + static_cast<int>(hf::errc::address_taken); // ordinary_main.cpp
 
-TEST_F(Relocation, OrdinaryCodeRefusesALogMadeElsewhereThatItWouldMisread) {
+TEST_P(Relocation, OrdinaryCodeRefusesALogMadeElsewhereThatItWouldMisread) {
     { auto pool = open(original); }
     die_in("push_at", original, "always");
-    if (rolls_back) { // nobody reads the arguments
+    if (!completes) { // nobody reads the arguments
         EXPECT_EQ(ordinary_code(original, 0, 1 + completed), 0);
         return;
     }
@@ -149,18 +158,18 @@ TEST_F(Relocation, OrdinaryCodeRefusesALogMadeElsewhereThatItWouldMisread) {
     EXPECT_EQ(ordinary_code(original, 0, 2), 0);
 }
 
-TEST_F(Relocation, ARecoveredPoolLogsWhereItIs) {
+TEST_P(Relocation, ARecoveredPoolLogsWhereItIs) {
     { auto pool = open(original); }
     die_in("push_at", original, "always");
     die_in("push_at_again", original, "never"); // after it was recovered
     for (const relocation where : {relocation::if_taken, relocation::always}) {
-        std::filesystem::copy_file(original, copy);
+        make_copy();
         auto pool = open(copy, where);
         ASSERT_TRUE(pool && pool->relocated() == (where == relocation::always));
-        EXPECT_EQ(recovered(pool->recovered()), 1u);
+        expect_recovered(pool->recovered(), mode);
         EXPECT_TRUE(holds_list(pool->root<content>(), 2 + 2 * completed));
         pool.reset();
-        std::filesystem::remove(copy);
+        remove(copy);
     }
 }
 
@@ -172,19 +181,21 @@ void lose_mark(const hf::pool& of, const std::string& copied) {
     file.write(reinterpret_cast<const char*>(&none), sizeof none);
 }
 
-TEST_F(Relocation, TheLastSectionOfEveryStructureIsRecoveredInACopy) {
+TEST_P(Relocation, TheLastSectionOfEveryStructureIsRecoveredInACopy) {
     // Alone, a thread does not write the mark of its last section back: with the power it goes, and
     // the section is found pending.
+    const bool has_marks = mode == hf::mode::pmem && hf::engine_of_build() != "undo";
+    const std::uint64_t keys = has_marks ? 30 : 10;
     auto first = open(original);
     ASSERT_TRUE(first && fill(first->root<content>(), 0, 200));
     auto* in = first->root<content>();
     const auto last = [&](auto& map, int number) {
         const std::string name = copy + std::to_string(number);
         std::uint64_t added = 0;
-        for (std::uint64_t i = 200; i < 230; ++i) { // some split, some rotate
+        for (std::uint64_t i = 200; i < 200 + keys; ++i) { // some split, some rotate
             ASSERT_TRUE(map.insert(key_of(i), value_of(i)));
-            std::filesystem::copy_file(original, name);
-            if (!rolls_back) lose_mark(*first, name);
+            make_copy(name);
+            if (has_marks) lose_mark(*first, name);
             auto there = open(name, relocation::if_taken);
             ASSERT_TRUE(there && there->relocated());
             const auto offset =
@@ -192,11 +203,11 @@ TEST_F(Relocation, TheLastSectionOfEveryStructureIsRecoveredInACopy) {
             auto& same = *reinterpret_cast<std::remove_reference_t<decltype(map)>*>(
                 reinterpret_cast<std::byte*>(there->root<content>()) + offset);
             EXPECT_TRUE(holds(same, i + 1));
-            if (!rolls_back) added += recovered(there->recovered());
+            if (has_marks) added += recovered(there->recovered());
             there.reset();
-            std::filesystem::remove(name);
+            remove(name);
         }
-        EXPECT_EQ(added, rolls_back ? 0u : 30u);
+        EXPECT_EQ(added, has_marks ? keys : 0u);
     };
     last(in->hash, 1);
     last(in->red_black, 2);
@@ -205,7 +216,7 @@ TEST_F(Relocation, TheLastSectionOfEveryStructureIsRecoveredInACopy) {
     last(in->leaves, 5);
 }
 
-TEST_F(Relocation, ASectionThatIsNotRelocatableIsRefused) {
+TEST_P(Relocation, ASectionThatIsNotRelocatableIsRefused) {
     { auto pool = open(original); }
     EXPECT_DEATH(
         {
@@ -215,10 +226,12 @@ TEST_F(Relocation, ASectionThatIsNotRelocatableIsRefused) {
         "relocation_test_ordinary.*is not built relocatable");
 }
 
-/// "die <pool> <where> <section>": opens the pool and dies at the place in HOLDFAST_CRASH_AT.
+INSTANTIATE_TEST_SUITE_P(In, Relocation, modes_of_build(), name_of_mode);
+
+/// "die <pool> <where> <section> <mode>": opens the pool and dies where HOLDFAST_CRASH_AT says.
 int victim(char** arguments) {
     const std::string where = arguments[1], section = arguments[2];
-    hf::open_options options = options_for(hf::mode::pmem);
+    hf::open_options options = options_for(static_cast<hf::mode>(std::stoi(arguments[3])));
     if (where == "always") options.expert.relocate = relocation::always;
     if (where == "if_taken") options.expert.relocate = relocation::if_taken;
     auto pool = hf::pool::open(arguments[0], options);
@@ -236,7 +249,7 @@ int victim(char** arguments) {
 } // namespace
 
 int main(int count, char** arguments) {
-    if (count == 5 && std::string(arguments[1]) == "die") return victim(arguments + 2);
+    if (count == 6 && std::string(arguments[1]) == "die") return victim(arguments + 2);
     testing::InitGoogleTest(&count, arguments);
     return RUN_ALL_TESTS();
 }
