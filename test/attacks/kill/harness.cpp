@@ -110,6 +110,9 @@ hf::open_options session::options() const {
     for (const hf::engine_ptr& e : hf::engines_of_build(plan_.what->engines()))
         o.engines.push_back(e);
     o.max_threads = threads_max + 2;
+#if defined(HF_RELOCATABLE) // at its place or elsewhere, by chance
+    if (mix(plan_.seed, stream_, draws_) % 2 == 0) o.expert.relocate = hf::relocation::always;
+#endif
     return o;
 }
 
