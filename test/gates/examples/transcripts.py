@@ -27,6 +27,7 @@ STEPS = [
     ("example_bank_undo create undo.hf 10 1000", None, "10 accounts, 10000 cents\n"),
     ("example_bank_undo transfer undo.hf 0 1 250", "between-debit-and-credit", ""),
     ("example_bank_undo total undo.hf", None, "10 accounts, 10000 cents; 1 transfer was rolled back\n"),
+    ("example_beside", None, "now 1250 in 2 entries, then 1000 in 1\nnow 1250, then 960\n"),
     ("example_counter", None, "5\n"),
     ("example_counter", "half-added", ""),
     ("example_counter", None, "completed what was cut short\n15\n"),
