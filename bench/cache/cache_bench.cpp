@@ -122,11 +122,13 @@ public:
 
 private:
     static pool opened(const char* path, hf::mode mode) {
-        auto found = pool::open(path, {.layout = "cache bench/1",
-                                       .mode = mode,
-                                       .creation = create::always_new,
-                                       .create_bytes = 64_MiB,
-                                       .engines = {mod::engine()}});
+        open_options how;
+        how.layout = "cache bench/1";
+        how.mode = mode;
+        how.creation = create::always_new;
+        how.create_bytes = 64_MiB;
+        how.engines = {mod::engine()};
+        auto found = pool::open(path, how);
         if (!found) std::puts(found.error().what().c_str()), std::exit(1);
         return *std::move(found);
     }
