@@ -273,7 +273,7 @@ public:
                 path_, errc::io_error,
                 fmt::format("expected the new pool in {}, found another file or none", own_));
         if (::renameat2(AT_FDCWD, own_.c_str(), AT_FDCWD, path_.c_str(), RENAME_NOREPLACE) == 0)
-            return;
+            return make_name_durable();
         if (errno == EEXIST)
             throw refusal(path_, errc::exists,
                           "expected no file of this name, found one that was made meanwhile");
@@ -281,6 +281,21 @@ public:
     }
 
 private:
+    void make_name_durable() const {
+        const auto folder = std::filesystem::absolute(path_).parent_path();
+        const int fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        // A folder that may be searched and not read cannot be opened. Some file systems cannot
+        // sync a folder; they have nothing to sync.
+        const bool done =
+            fd < 0 ? errno == EACCES && ::syncfs(file_) == 0 : ::fsync(fd) == 0 || errno == EINVAL;
+        const int failed = errno;
+        if (fd >= 0) ::close(fd);
+        if (!done)
+            throw refusal(path_, errc::io_error,
+                          fmt::format("the pool is in place, but its name may not be on the disk "
+                                      "yet: fsync of the folder: {}",
+                                      std::strerror(failed)));
+    }
     static constexpr unsigned names_max = 64;
     std::string name(unsigned n) const { return fmt::format("{}.loading.{}", path_, n); }
     static bool leads_to(const std::string& name, int file) noexcept {

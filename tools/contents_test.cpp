@@ -37,10 +37,24 @@
 #include <sstream>
 #include <streambuf>
 #include <string>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
 #include <vector>
+
+namespace {
+/// Called before a folder is synced.
+std::function<void()> syncs_folder;
+} // namespace
+
+// In place of the C library's.
+extern "C" int fsync(int file) {
+    struct stat about{};
+    if (syncs_folder && ::fstat(file, &about) == 0 && S_ISDIR(about.st_mode)) syncs_folder();
+    return static_cast<int>(::syscall(SYS_fsync, file));
+}
 
 namespace {
 
@@ -239,6 +253,20 @@ TEST_F(Contents, APoolMadeOfTheLinesHoldsTheSame) {
     EXPECT_EQ(pile.top(), "366-xxxxxx");
     auto numbers = *mod::map<std::uint64_t, std::uint64_t>::open(in, {"numbers"});
     EXPECT_EQ(*numbers.get(81), 9U);
+}
+
+TEST_F(Contents, TheNameOfALoadedPoolIsOnTheDisk) {
+    {
+        pool in = opened(path);
+        fill(in);
+    }
+    const std::string lines = dump(path).text();
+    int with_name = 0;
+    syncs_folder = [&] { with_name += std::filesystem::exists(other) ? 1 : 0; };
+    const auto loaded = load(lines);
+    syncs_folder = nullptr;
+    ASSERT_TRUE(loaded) << loaded.error().what();
+    EXPECT_EQ(with_name, 1);
 }
 
 TEST_F(Contents, APoolThatMayNotBecomeLargeIsMadeAnew) {

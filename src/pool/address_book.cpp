@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <charconv>
 #include <chrono>
@@ -225,17 +226,21 @@ address_book::~address_book() {
 }
 
 void address_book::lock(unsigned wait_ms) {
+    static std::atomic<bool> waited_in_vain; // a process may hang with the lock: one wait is enough
     folder_ = open_folder(register_folder());
     if (folder_ < 0) return;
+    if (waited_in_vain) wait_ms = 0;
     const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(wait_ms);
     while (::flock(folder_, LOCK_EX | LOCK_NB) != 0) {
         if ((errno != EWOULDBLOCK && errno != EINTR) || std::chrono::steady_clock::now() > until) {
             ::close(folder_);
             folder_ = -1;
+            if (wait_ms == create_wait_ms) waited_in_vain = true;
             return;
         }
         std::this_thread::sleep_for(std::chrono::microseconds(500));
     }
+    waited_in_vain = false;
 }
 
 /// Upholds (4).

@@ -11,8 +11,10 @@
 
 #include <algorithm>
 #include <csignal>
+#include <fcntl.h>
 #include <memory>
 #include <string>
+#include <sys/file.h>
 #include <sys/resource.h>
 #include <vector>
 
@@ -227,6 +229,22 @@ TEST_F(AddressBook, AProcessThatIsKilledKeepsNoLock) {
     EXPECT_NE(lines().find(path), std::string::npos);
     ::close(ready[0]);
     ::close(ready[1]);
+}
+
+TEST_F(AddressBook, AProcessThatKeepsTheLockIsWaitedForOnce) {
+    ASSERT_EQ(::mkdir(book.c_str(), 0700), 0);
+    const int held = ::open(book.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    ASSERT_EQ(::flock(held, LOCK_EX), 0);
+    make_pool(); // waits: an ordinary holder is there for milliseconds
+    path += ".second";
+    const auto before = std::chrono::steady_clock::now();
+    make_pool();
+    EXPECT_LT(std::chrono::steady_clock::now() - before, std::chrono::seconds(5));
+    EXPECT_EQ(lines(), "");
+    ::close(held);
+    path += ".third";
+    make_pool(); // the lock is free again
+    EXPECT_NE(lines().find(path), std::string::npos);
 }
 
 } // namespace
