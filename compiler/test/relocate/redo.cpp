@@ -70,6 +70,7 @@ HF_TXFUNC int compare(long *with, const long *from, unsigned long bytes) {
 // CHECK: call ptr @hf_redo_write(
 // CHECK: ret void
 HF_TXFUNC void make(three *to, list *at) { ::new (static_cast<void *>(to)) three(made(at)); }
+// CHECK-LABEL: define internal void @_Z4linkP4listS0_.hf(
 
 // AUTO-LABEL: define internal void @_Z4linkP4listS0_.hf_body.{{[0-9]+}}(
 // AUTO: call void @hf_undo_log(
