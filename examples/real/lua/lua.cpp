@@ -80,11 +80,13 @@ struct root {
     lua_State* state;
 };
 
+// [memory]
 static void* memory(void* of, void* block, size_t had, size_t bytes) {
     if (bytes != 0) return pool_realloc(block, bytes);
     pool_free(block);
     return nullptr;
 }
+// [/memory]
 
 static const char script[] = R"(
     local entries = {}
