@@ -18,6 +18,7 @@
 #include <string_view>
 #include <sys/mman.h>
 #include <ucontext.h>
+#include <unistd.h>
 #include <utility>
 #include <vector>
 
@@ -63,7 +64,7 @@ void make_writable(pool::impl& pool) noexcept {
 /// Many of them would be many mappings.
 void make_page_writable(pool::impl& pool, const void* address) noexcept {
     constexpr unsigned pages_max = 64;
-    constexpr std::uintptr_t page_bytes = 4096;
+    static const auto page_bytes = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
     const auto page = reinterpret_cast<std::uintptr_t>(address) & ~(page_bytes - 1);
     if (pool.guarded.pages.fetch_add(1, std::memory_order_relaxed) >= pages_max ||
         ::mprotect(reinterpret_cast<void*>(page), page_bytes, PROT_READ | PROT_WRITE) != 0)

@@ -1,55 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The only code with flush, fence and non-temporal instructions.
+// The only code that calls flush, fence and non-temporal instructions (processor.hpp).
 //
-// (1) In the process domain nothing is flushed or fenced: the mapped file outlives the process, and
-//     x86 makes stores visible in program order; a compiler barrier keeps that order.
-// (2) In the eADR domain an sfence orders; caches are inside the domain, so nothing is flushed.
+// (1) In the process domain nothing is flushed or waited for. The mapped file outlives the process.
+//     A killed thread has made its stores up to an instruction, and none behind it, on every
+//     processor; the compiler must keep their order (docs/internals/persistency-model.md).
+// (2) In the eADR domain a fence orders; caches are inside the domain, so nothing is flushed.
 // (3) In the ADR domain a line is durable once flushed (or stored non-temporally) and then fenced.
 // (4) A latency model only makes fences longer: the instructions are the same with it and without.
 #include <base/assert.hpp>
 #include <base/line.hpp>
 #include <base/words.hpp>
+#include <persist/order.hpp>
+#include <persist/processor.hpp>
 #include <trace/trace.hpp>
 
 #include <holdfast/author/persist.hpp>
 
-#include <atomic>
 #include <chrono>
-#include <cpuid.h>
 #include <cstring>
-#include <immintrin.h>
 
 namespace hf::persist {
 namespace {
 
-enum class write_back : std::uint8_t { clwb, clflushopt, clflush };
-
-write_back detect() noexcept {
-    unsigned a = 0, b = 0, c = 0, d = 0;
-    if (__get_cpuid_count(7, 0, &a, &b, &c, &d) != 0) {
-        if ((b & (1u << 24)) != 0) return write_back::clwb;
-        if ((b & (1u << 23)) != 0) return write_back::clflushopt;
-    }
-    return write_back::clflush;
-}
-
-const write_back instruction = detect();
-
-__attribute__((target("clwb"))) void clwb_lines(std::uintptr_t first, std::uintptr_t end) noexcept {
-    for (std::uintptr_t l = first; l < end; l += line_bytes) _mm_clwb(reinterpret_cast<void*>(l));
-}
-
-__attribute__((target("clflushopt"))) void clflushopt_lines(std::uintptr_t first,
-                                                            std::uintptr_t end) noexcept {
-    for (std::uintptr_t l = first; l < end; l += line_bytes)
-        _mm_clflushopt(reinterpret_cast<void*>(l));
-}
-
-void clflush_lines(std::uintptr_t first, std::uintptr_t end) noexcept {
-    for (std::uintptr_t l = first; l < end; l += line_bytes)
-        _mm_clflush(reinterpret_cast<void*>(l));
-}
+const processor::write_back instruction = processor::detected();
 
 // Small records, which have just been put together. What is longer has waited for long.
 constexpr std::size_t copied_by_words = 256;
@@ -74,31 +48,31 @@ std::uint64_t lines_in(const void* address, std::size_t bytes) noexcept {
 
 __attribute__((noinline, cold)) void fence_as_modelled() noexcept {
     const std::uint64_t lines = detail::events.flushes - waiting.flushes_before + waiting.nt_lines;
-    const std::uint64_t begun = __rdtsc();
-    _mm_sfence();
+    const std::uint64_t begun = processor::ticks();
+    processor::wait_for_stores();
     detail::wait_as_modelled(lines, begun);
     waiting = {detail::events.flushes, 0};
 }
 
 double ticks_per_ns() noexcept {
     const auto start = std::chrono::steady_clock::now();
-    const std::uint64_t first = __rdtsc();
+    const std::uint64_t first = processor::ticks();
     std::chrono::duration<double, std::nano> passed{};
     do passed = std::chrono::steady_clock::now() - start;
     while (passed < std::chrono::milliseconds(20));
-    return static_cast<double>(__rdtsc() - first) / passed.count();
+    return static_cast<double>(processor::ticks() - first) / passed.count();
 }
 
 } // namespace
 
 constinit thread_local counters detail::events{};
 
-std::uint64_t detail::ticks() noexcept { return __rdtsc(); }
+std::uint64_t detail::ticks() noexcept { return processor::ticks(); }
 
 void detail::wait_as_modelled(std::uint64_t lines, std::uint64_t begun) noexcept {
     if (lines == 0 || model.first_line == 0) return;
     const double ticks = model.first_line + static_cast<double>(lines - 1) * model.further_line;
-    while (__rdtsc() - begun < static_cast<std::uint64_t>(ticks)) _mm_pause();
+    while (processor::ticks() - begun < static_cast<std::uint64_t>(ticks)) processor::pause();
 }
 
 void set_latency_model(const latency_model& given) noexcept {
@@ -106,38 +80,27 @@ void set_latency_model(const latency_model& given) noexcept {
     model = {given.first_line_ns * scale, given.further_line_ns * scale};
 }
 
-const char* flush_instruction() noexcept {
-    switch (instruction) {
-    case write_back::clwb: return "clwb";
-    case write_back::clflushopt: return "clflushopt";
-    case write_back::clflush: return "clflush";
-    }
-    return "";
-}
+const char* flush_instruction() noexcept { return processor::name(instruction); }
 
 void flush(domain d, const void* address, std::size_t bytes) noexcept {
     if (d != domain::adr || bytes == 0) return;
     const std::uintptr_t first = line_of(address);
     const std::uintptr_t end = reinterpret_cast<std::uintptr_t>(address) + bytes;
     detail::events.flushes += (end - first + line_bytes - 1) / line_bytes;
-    switch (instruction) {
-    case write_back::clwb: clwb_lines(first, end); break;
-    case write_back::clflushopt: clflushopt_lines(first, end); break;
-    case write_back::clflush: clflush_lines(first, end); break;
-    }
+    processor::write_back_lines(instruction, first, end);
     trace::announce(trace::flush, address, bytes);
 }
 
 void fence(domain d) noexcept {
     ++detail::events.ordering_points;
     if (d == domain::process) {
-        std::atomic_signal_fence(std::memory_order_seq_cst); // upholds (1)
+        order_stores(); // upholds (1)
         return;
     }
     ++detail::events.fences;
     if (model.first_line != 0) [[unlikely]]
         fence_as_modelled();
-    else _mm_sfence();
+    else processor::wait_for_stores();
     trace::announce(trace::fence, nullptr, 0);
 }
 
@@ -152,19 +115,13 @@ void copy(domain d, void* to, const void* from, std::size_t bytes) noexcept {
     if (d != domain::adr) {
         if (bytes <= copied_by_words) copy_words(to, from, bytes);
         else std::memcpy(to, from, bytes);
-        std::atomic_signal_fence(std::memory_order_seq_cst);
+        order_stores();
         return;
     }
     ++detail::events.nt_stores;
     if (model.first_line != 0) [[unlikely]]
         waiting.nt_lines += lines_in(to, bytes);
-    auto* out = static_cast<long long*>(to);
-    const auto* in = static_cast<const std::byte*>(from);
-    for (std::size_t i = 0; i < bytes / word_bytes; ++i) {
-        long long word;
-        std::memcpy(&word, in + i * word_bytes, word_bytes);
-        _mm_stream_si64(out + i, word);
-    }
+    processor::copy_past_caches(instruction, to, from, bytes);
     trace::announce(trace::nt_store, to, bytes);
 }
 

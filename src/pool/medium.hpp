@@ -19,11 +19,10 @@
 
 #include <base/assert.hpp>
 #include <persist/line_log.hpp>
+#include <persist/order.hpp>
 #include <trace/trace.hpp>
 
 #include <holdfast/author/persist.hpp>
-
-#include <atomic>
 
 namespace hf {
 
@@ -108,7 +107,7 @@ private:
             return persist::fence(domain_);
         }
         ++persist::thread_counters().ordering_points;
-        std::atomic_signal_fence(std::memory_order_seq_cst);
+        persist::order_stores();
     }
 
     hf::domain domain_;
@@ -125,7 +124,7 @@ public:
 
     void fence() const noexcept {
         ++persist::thread_counters().ordering_points;
-        std::atomic_signal_fence(std::memory_order_seq_cst);
+        persist::order_stores();
     }
     void copy(void* to, const void* from, std::size_t bytes) const noexcept {
         persist::copy(hf::domain::process, to, from, bytes);

@@ -2,6 +2,7 @@
 #include <base/assert.hpp>
 #include <base/line.hpp>
 #include <base/log.hpp>
+#include <persist/order.hpp>
 #include <pool/address_book.hpp>
 #include <pool/believed.hpp>
 #include <pool/boot_id.hpp>
@@ -299,6 +300,14 @@ status pool_file::relocate(const pool_header& h) {
                                h.max_bytes, relocated_low, relocated_high, error_text(failed)));
 }
 
+/// The kernel says no more than ENOMEM.
+static std::string why_no_addresses(int failed) {
+    if (failed != ENOMEM) return error_text(failed);
+    return error_text(failed) +
+           ": raise the limit of the process (ulimit -v); a kernel that gives programs "
+           "less than 47 bits of addresses (ARM64 with CONFIG_ARM64_VA_BITS_39) has no such place";
+}
+
 std::uint64_t pool_file::canonical_base() const noexcept { return header_->base_address; }
 
 /// All addresses that the pool may grow into, or those it needs today where the process may not
@@ -326,7 +335,7 @@ status pool_file::reserve(const pool_header& h) {
                    fmt::format("cannot reserve {} bytes at the canonical address {:#x}: {}",
                                h.max_bytes, h.base_address,
                                failed == EEXIST ? occupant_of(path_, h.base_address, h.max_bytes)
-                                                : error_text(failed)));
+                                                : why_no_addresses(failed)));
 }
 
 status pool_file::choose_base(const pool_header& h) {
@@ -343,7 +352,7 @@ status pool_file::choose_base(const pool_header& h) {
             path_, failed == EEXIST ? errc::address_taken : errc::io_error,
             fmt::format(
                 "no place for {} bytes of addresses between {:#x} and {:#x}, last tried {:#x}: {}",
-                shape.max_bytes, base_low, base_high, base, error_text(failed)));
+                shape.max_bytes, base_low, base_high, base, why_no_addresses(failed)));
     base_ = reinterpret_cast<std::byte*>(base);
     HF_ASSERT_SLOW(base >= base_low);
     HF_ASSERT_SLOW(base + shape.max_bytes <= base_high);
@@ -358,11 +367,12 @@ status pool_file::choose_base(const pool_header& h) {
     return {};
 }
 
-/// Asks for what the platform offers: caches that persist.
+/// Asks for what the platform offers: caches that persist, and get stores in order.
 void pool_file::take(os_file& opened) {
     file_.take(opened);
-    if (asked_.mode == hf::mode::pmem && caches_persist())
-        asked_.eadr |= can_map_sync(file_.descriptor()) == 0;
+    if (asked_.mode == hf::mode::pmem && (asked_.eadr || caches_persist()) &&
+        can_map_sync(file_.descriptor()) == 0)
+        asked_.eadr = persist::caches_get_stores_in_order;
 }
 
 status pool_file::settle_mode() {

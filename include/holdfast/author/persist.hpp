@@ -19,8 +19,8 @@ namespace persist {
 
 /// Events so far on the calling thread. Only the owning thread writes them: no atomics, no cost.
 struct counters {
-    std::uint64_t flushes;         // lines written back (clwb / clflushopt)
-    std::uint64_t fences;          // sfence issued to a persistence domain
+    std::uint64_t flushes;         // lines written back (flush_instruction())
+    std::uint64_t fences;          // fences issued to a persistence domain
     std::uint64_t nt_stores;       // non-temporal copies issued (calls, whatever their length)
     std::uint64_t ordering_points; // fences an operation had to wait for; in process mode, the
                                    // places where one would stand
@@ -81,7 +81,8 @@ std::uint64_t ticks() noexcept; // the processor's clock
 void wait_as_modelled(std::uint64_t lines, std::uint64_t begun) noexcept;
 } // namespace detail
 
-/// Name of the write-back instruction in use: "clwb", "clflushopt" or "clflush".
+/// Name of the write-back instruction in use: "clwb", "clflushopt" or "clflush"; on ARM64 "dc cvap"
+/// or "dc cvac".
 const char* flush_instruction() noexcept;
 
 } // namespace persist
