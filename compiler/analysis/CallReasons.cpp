@@ -6,6 +6,7 @@
 #include "llvm/ADT/StringSet.h"
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/Demangle/Demangle.h"
+#include "llvm/IR/IntrinsicsAArch64.h"
 #include "llvm/IR/IntrinsicsX86.h"
 
 using namespace llvm;
@@ -172,6 +173,8 @@ std::string whyMachineState(Intrinsic::ID Id) {
   case Intrinsic::reset_fpmode:
   case Intrinsic::x86_sse_ldmxcsr:
   case Intrinsic::x86_sse_stmxcsr:
+  case Intrinsic::aarch64_get_fpcr:
+  case Intrinsic::aarch64_set_fpcr:
     return "access of the floating-point environment: set it before the "
            "section, which keeps it to its end";
   default:

@@ -486,13 +486,13 @@ static CallMeaning classifyIntrinsic(const IntrinsicInst &Call) {
   if (isa<AnyMemIntrinsic>(Call))
     return {isa<MemIntrinsic>(Call) ? CallKind::Writes : CallKind::Forbidden,
             "atomic memory intrinsic"};
-  // Machine intrinsics such as rdtsc and rdrand claim no memory but have side
+  // Machine intrinsics such as rdtsc, rdrand and rndr claim no memory but have side
   // effects; the pure ones are speculatable or at least willreturn and
   // memory(none).
   StringRef Name = Call.getCalledFunction()->getName();
   if (Name.contains("rdtsc") || Name.contains("rdrand") ||
       Name.contains("rdseed") || Name.contains("rdpmc") ||
-      Name.contains("rdpid"))
+      Name.contains("rdpid") || Name.starts_with("llvm.aarch64.rndr"))
     return {CallKind::Unrepeatable,
             "nondeterministic machine instruction (" + Name.str() + ")"};
   if (Name.contains("xgetbv") || Name.contains("rdfsbase") ||

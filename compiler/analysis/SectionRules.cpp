@@ -24,6 +24,8 @@
 // 7. Sections that go on behind their last step may take and release locks, and
 //    load and store words atomically (other threads may read while they store).
 //    All that they do fits into a frame (ResumeRules.cpp).
+// 8. How many bytes an access has is known here: SVE's vectors have a length that only
+//    the processor knows.
 #include "analysis/SectionRules.h"
 #include "analysis/BufferedAccesses.h"
 #include "analysis/CallReasons.h"
@@ -313,6 +315,11 @@ private:
             Where);
     if (isa<CallBrInst>(I))
       fail("assembly that jumps", Where);
+    if (hasUnknownLength(I))
+      fail("vector whose length only the processor knows (SVE): what is stored "
+           "cannot be logged; compile the file with -mllvm "
+           "-scalable-vectorization=off, and use no vectors of SVE in sections",
+           Where);
     bool Unwinds = isa<LandingPadInst, ResumeInst, InvokeInst>(I);
     if ((I.isEHPad() || Unwinds) && !(IsOnce && Unwinds))
       fail("exception handling of a kind that is not supported", Where);
@@ -340,6 +347,13 @@ private:
         if (const GlobalValue *Global = findMutableGlobal(*C);
             Global && !isPreserved(I, Operand))
           failGlobal(I, *Global);
+  }
+
+  static bool hasUnknownLength(const Instruction &I) {
+    auto IsScalable = [](const Value *V) {
+      return V->getType()->isScalableTy();
+    };
+    return IsScalable(&I) || any_of(I.operand_values(), IsScalable);
   }
 
   /// An atomic load or store that is one step, or one point behind it.
