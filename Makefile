@@ -35,7 +35,7 @@ PYTHONS ?= python3.9 python3.10 python3.11 python3.12 python3.13
 PYTHON  ?= /usr/bin/python3
 
 .DEFAULT_GOAL := help
-.PHONY: help install build debug checked asan tsan test verify quick demo soak hostile soundness mutants stepping fuzz crash-report bench slpmt simpo stamp reproduce packages wheels site gcc format lint clean
+.PHONY: help install build debug checked asan tsan test verify quick demo soak hostile soundness mutants stepping fuzz crash-report bench slpmt simpo stamp reproduce packages wheels site gcc arm64 format lint clean
 
 help: ## this list
 	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
@@ -202,6 +202,14 @@ gcc: ## the core with GCC, without the plugin, and all of its tests, in build/gc
 	    -DCMAKE_BUILD_TYPE=Debug
 	@cmake --build build/gcc -j $(JOBS)
 	@scripts/with-tmpfs ctest --test-dir build/gcc --output-on-failure -j $(JOBS)
+
+arm64: ## the libraries and their tests for ARM64, cross-built, run by qemu, in build/arm64
+	$(PACKAGES) build test arm64
+	@cmake --preset release $(PART) -DHOLDFAST_PYTHON=$(PYTHON)
+	@cmake --build --preset release -j $(JOBS) --target holdfast-plugin
+	@cmake --preset arm64
+	@cmake --build --preset arm64 -j $(JOBS) --target core_tests
+	@scripts/with-tmpfs ctest --preset arm64 -E "$$(cat test/gates/arm64/left_out)" -j $(JOBS)
 
 demo: ## kill a server under load, over and over, and count what is lost
 	@echo "demo 1/4: the packages that it needs, those that are missing"

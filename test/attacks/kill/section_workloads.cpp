@@ -8,8 +8,7 @@ namespace kill_test {
 std::vector<workload*> workloads() {
     std::vector<workload*> all{&map_workload(), &bank_workload(), &blob_workload(),
                                &grid_workload()};
-#if !defined(                                                                                      \
-    HF_RELOCATABLE) // the containers have compiled parts, which follow pointers as they are
+#ifdef KILL_CONTAINERS
     all.push_back(&containers_workload());
 #endif
     if (hf::selective::chosen) all.push_back(&tree_workload());
