@@ -237,7 +237,7 @@ FIGURES = [
            "It has no client, whose time is the same for both, so clobber's lead over PMDK is a little more than the paper's; it shrinks alike "
            "with the share of sets. The paper's spin lock wins for sets, on idle processors. This machine has 2, and 4 threads are too many for it: one that "
            "holds the lock may lose its processor, and others that spin keep it from having one. With other programs beside it (load 27) the "
-           "spin lock lost from 2 threads on, in each mix. "
+           "spin lock lost from 2 threads on, in most mixes. "
            "Then the server behind its network, beside memcached, which loses all; holdfast-kv runs engine auto, and holdfast-kv-mod durable maps. "
            "Mnemosyne (2.5 times slower than clobber in the paper) is not here.", ("server-mixes", "server"), fig_10),
     Figure("Fig. 11", "vacation by queries per task", "emulated",

@@ -195,7 +195,8 @@ FIGURES = [
     Figure("Fig. 16", "Recovery", "emulated",
            "A crash leaves at most a log of calls to make again. Then the program starts again and skips the calls that survived "
            "(application, opening included); it is killed by SIGKILL at nine tenths of its calls. " + FEW, ("simpo",), fig_16),
-    Figure("Fig. 17", "The manager of objects", "emulated", "Room for 67 % of the objects; a miss writes 4 MiB, syncs and reads 4 MiB.",
+    Figure("Fig. 17", "The manager of objects", "emulated", "Room for 67 % of the objects; a miss writes 4 MiB, syncs and reads 4 MiB. The paper does not say why nvramall is faster than native. It "
+           "combines the calls of many cores, which two processors do not have.",
            ("simpo",), fig_17),
     Figure("Fig. 18", "Data structures, AMD", "emulated", LONE, ("simpo",), structures),
     Figure("Fig. 19", "Data structures, Intel", "emulated", LONE, ("simpo",), structures),
