@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <base/assert.hpp>
+#include <base/few_signals.hpp>
 #include <base/names.hpp>
 #include <justdo/engine.hpp>
 #include <justdo/inspect.hpp>
@@ -13,7 +14,6 @@
 #include <atomic>
 #include <condition_variable>
 #include <csetjmp>
-#include <csignal>
 #include <memory>
 #include <mutex>
 #include <new>
@@ -45,24 +45,6 @@ public:
 private:
     static constexpr std::uint64_t words = 1 << 11; // 8 MiB of lines
     std::vector<std::uint64_t> bits_ = std::vector<std::uint64_t>(words);
-};
-
-/// Lets a new thread take no signal that is meant for the program: faults and fault_guard's alone.
-class few_signals {
-public:
-    few_signals() noexcept {
-        sigset_t others;
-        ::sigfillset(&others);
-        for (const int own : {SIGBUS, SIGSEGV, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS, SIGURG})
-            ::sigdelset(&others, own);
-        ::pthread_sigmask(SIG_BLOCK, &others, &before_);
-    }
-    ~few_signals() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-    few_signals(const few_signals&) = delete;
-    few_signals& operator=(const few_signals&) = delete;
-
-private:
-    sigset_t before_;
 };
 
 } // namespace

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <base/few_signals.hpp>
 #include <pool/file_checks.hpp>
 #include <simpo/functions.hpp>
 #include <simpo/objects.hpp>
@@ -8,7 +9,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <csignal>
 #include <cstring>
 #include <fcntl.h>
 #include <new>
@@ -99,11 +99,8 @@ result<std::unique_ptr<server>> server::start(objects& of, const pool_file& file
     if (!name) return name.error();
     std::unique_ptr<server> made(new server(of, file, how, std::move(*name)));
     if (status s = made->listen(); !s.ok()) return s;
-    sigset_t all, before; // signals are for the program's own threads
-    ::sigfillset(&all);
-    ::pthread_sigmask(SIG_SETMASK, &all, &before);
+    const few_signals held; // the guard of HOLDFAST_GUARD needs its faults
     made->thread_ = std::thread([serves = made.get()] { serves->run(); });
-    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
     return made;
 }
 

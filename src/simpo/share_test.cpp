@@ -309,6 +309,21 @@ TEST_P(SimpoShare, AnObjectThatHasEndedIsGone) {
     EXPECT_EQ(refused(r.call<&desk::draw>(1, 1U)), "not_found");
 }
 
+TEST_P(SimpoShare, AGuardedPoolIsServed) {
+    open();
+    ASSERT_TRUE(caller<desk>::of(in.get<desk>(), 1));
+    in.close();
+    in.how.expert.guard_marks = true; // calls fault, and the guard handles that
+    other_process server([&](char) {
+        open();
+        return serve(in.pool()).ok();
+    });
+    ASSERT_TRUE(server.do_it('s'));
+    client over = connect();
+    auto r = as(over, 1);
+    for (u64 n = 1; n <= 20; ++n) ASSERT_EQ(refused(r.call<&desk::draw>(n, 1U)), "") << n;
+}
+
 TEST_P(SimpoShare, AChildOfForkHasNoPart) {
     open_and_serve();
     std::optional<client> over;
