@@ -84,7 +84,8 @@ status connection::post(const request& head, const std::uint64_t* arguments) {
                        "own");
     if (posted_ - taken_ == ring_requests) {
         const auto is_room = [&] {
-            taken_ = std::max(taken_, shared_->taken.load(std::memory_order_acquire));
+            taken_ = std::max({taken_, shared_->taken.load(std::memory_order_acquire),
+                               shared_->said.turn.load(std::memory_order_acquire)});
             return posted_ - std::min(posted_, taken_) < ring_requests;
         };
         if (status s = wait_until(is_room); !s.ok()) return s;

@@ -17,6 +17,7 @@
 #include <csignal>
 #include <cstring>
 #include <fstream>
+#include <future>
 #include <optional>
 #include <random>
 #include <sys/stat.h>
@@ -307,6 +308,15 @@ TEST_P(SimpoShare, AnObjectThatHasEndedIsGone) {
     auto r = as(over, 1);
     ASSERT_TRUE(object<desk>::destroy(in.pool(), "it").ok());
     EXPECT_EQ(refused(r.call<&desk::draw>(1, 1U)), "not_found");
+    const auto defers = [&] { // a refused call's answer makes room, too
+        for (u64 n = 2; n < 3 * ring_requests; ++n)
+            if (!r.defer<&desk::pass>(n, 1U).ok()) return false;
+        return refused(r.call<&desk::draw>(1000, 1U)) == "not_found";
+    };
+    auto all = std::async(std::launch::async, defers);
+    EXPECT_EQ(all.wait_for(std::chrono::seconds(20)), std::future_status::ready);
+    EXPECT_TRUE(stop_serving(in.pool()).ok()); // lets one go that waits
+    EXPECT_TRUE(all.get());
 }
 
 TEST_P(SimpoShare, AGuardedPoolIsServed) {
