@@ -138,7 +138,8 @@ void end_connection::operator()(connection* which) const noexcept { delete which
 
 namespace {
 
-/// The greeting, and the descriptor that comes with it; -1: none. False: something else.
+/// The greeting, and the descriptor that comes with it; -1: none. Another protocol's may be
+/// shorter. False: something else.
 bool receive(int socket, greeting& to, int& memory) {
     iovec part{&to, sizeof to};
     alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
@@ -155,7 +156,7 @@ bool receive(int socket, greeting& to, int& memory) {
     if (first != nullptr && first->cmsg_level == SOL_SOCKET && first->cmsg_type == SCM_RIGHTS &&
         first->cmsg_len == CMSG_LEN(sizeof(int)))
         std::memcpy(&memory, CMSG_DATA(first), sizeof memory);
-    return bytes == sizeof to;
+    return bytes >= static_cast<ssize_t>(sizeof to.protocol);
 }
 
 segment* map(int memory) {
@@ -181,8 +182,12 @@ result<connection_pointer> connect(const std::string& path) {
     if (socket.get() < 0 ||
         ::connect(socket.get(), name->address(), socket_name::address_bytes) != 0) {
         if (errno == ENOENT || errno == ECONNREFUSED || errno == ENOTSOCK) return nobody();
-        return refusal(path, errno == EACCES ? errc::permission : errc::io_error,
-                       fmt::format("its socket: {}", std::strerror(errno)));
+        const int error = errno;
+        if (error != EACCES)
+            return refusal(path, errc::io_error,
+                           fmt::format("its socket: {}", std::strerror(error)));
+        status s = name->of_another_user(path);
+        return s.ok() ? refusal(path, errc::permission, "its socket may not be used") : s;
     }
     if (!is_ours(socket.get()))
         return refusal(path, errc::permission,
@@ -199,6 +204,11 @@ result<connection_pointer> connect(const std::string& path) {
         return refusal(path, errc::wrong_version,
                        "expected the protocol of this build of Holdfast, found another one in the "
                        "process that serves the pool");
+    struct stat there{};
+    if (::stat(path.c_str(), &there) != 0 || file_place::of(there) != said.pool)
+        return refusal(path, errc::not_found,
+                       "no process serves the pool: the process that has its socket serves another "
+                       "file, which had the name before");
     if (said.code != 0)
         return refusal(path, errc::limit_reached,
                        "expected room for one more client, found as many as the process that "

@@ -7,14 +7,19 @@
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
+#include <filesystem>
 #include <mutex>
 #include <pthread.h>
+#include <system_error>
 #include <unistd.h>
 #include <vector>
 
 namespace hf::simpo {
 
-result<socket_name> socket_name::of(const std::string& pool_path) {
+result<socket_name> socket_name::of(const std::string& given_path) {
+    std::error_code nowhere;
+    const std::string real = std::filesystem::canonical(given_path, nowhere).string();
+    const std::string& pool_path = nowhere ? given_path : real;
     const std::size_t slash = pool_path.rfind('/');
     const std::string directory = slash == std::string::npos ? "." : pool_path.substr(0, slash + 1);
     socket_name made;
@@ -37,6 +42,18 @@ result<socket_name> socket_name::of(const std::string& pool_path) {
 
 socket_name::~socket_name() {
     if (directory_ >= 0) ::close(directory_);
+}
+
+status socket_name::of_another_user(const std::string& pool_path) const {
+    struct stat there{};
+    if (::lstat(path(), &there) != 0 || there.st_uid == ::geteuid()) return {};
+    return refusal(
+        pool_path, errc::permission,
+        fmt::format("its socket, of the pool's name with \".socket\" behind it: expected "
+                    "none or one of this user, found one of user {}: a process of that "
+                    "user serves the pool, or was killed and left it there; then remove "
+                    "it",
+                    there.st_uid));
 }
 
 namespace {

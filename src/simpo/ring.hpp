@@ -27,6 +27,7 @@
 #include <sched.h>
 #include <string>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <utility>
 
@@ -88,14 +89,23 @@ struct segment {
 };
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 
+/// Which file this is, while a process has it open.
+struct file_place {
+    std::uint64_t device, inode;
+    static file_place of(const struct stat& about) noexcept { return {about.st_dev, about.st_ino}; }
+    bool operator==(const file_place&) const = default;
+};
+
 /// What the server sends first, with the memory's descriptor unless 'code' is an error's.
 struct greeting {
-    static constexpr std::uint64_t this_protocol = 0x3176524853464850ULL; // "PHFSHRv1" in memory
+    static constexpr std::uint64_t this_protocol = 0x3276524853464850ULL; // "PHFSHRv2" in memory
     std::uint64_t protocol, segment_bytes, code;
+    file_place pool; // the file that it serves: another one may have the name by now
 };
 
 /// The name of the pool's socket, as the system takes it. Keeps the pool's directory open: the
-/// directory may have a longer name than an address has room for.
+/// directory may have a longer name than an address has room for. A link leads to the socket beside
+/// the file that it leads to.
 class socket_name {
 public:
     /// Errors: not_found (the directory), bad_argument (the file's name is too long), io_error.
@@ -110,6 +120,8 @@ public:
     }
     static constexpr socklen_t address_bytes = sizeof(sockaddr_un);
     const char* path() const noexcept { return address_.sun_path; }
+    /// permission, if the socket there is another user's; else ok.
+    status of_another_user(const std::string& pool_path) const;
 
 private:
     socket_name() = default;

@@ -104,19 +104,28 @@ result<std::unique_ptr<server>> server::start(objects& of, const pool_file& file
     return made;
 }
 
-/// This process has the pool to write, so that a socket of that name is of one that has ended.
+/// This process has the file at that name to write. So a socket beside it is of a process that has
+/// ended, or that serves another file, which had the name before.
 status server::listen() {
-    struct stat there{};
+    const os_file& mine = *file_->own_file();
+    if (const std::string moved = mine.misplaced(); !moved.empty())
+        return refusal(file_->path(), errc::not_found, moved);
+    struct stat there{}, served{};
     if (::lstat(name_.path(), &there) == 0 && !S_ISSOCK(there.st_mode))
         return refusal(file_->path(), errc::exists,
                        "expected no file of the pool's name with \".socket\" behind it, or a "
                        "socket that was left there; found another file");
-    (void)::unlink(name_.path());
+    if (::unlink(name_.path()) != 0 && errno != ENOENT)
+        if (status s = name_.of_another_user(file_->path()); !s.ok()) return s;
     if (listening_.get() >= 0 && stopped_.get() >= 0 &&
         ::bind(listening_.get(), name_.address(), socket_name::address_bytes) == 0 &&
         ::chmod(name_.path(), S_IRUSR | S_IWUSR) == 0 &&
-        ::listen(listening_.get(), static_cast<int>(how_.clients)) == 0)
+        ::listen(listening_.get(), static_cast<int>(how_.clients)) == 0 &&
+        ::lstat(name_.path(), &there) == 0 && ::fstat(mine.descriptor(), &served) == 0) {
+        socket_ = file_place::of(there);
+        pool_ = file_place::of(served);
         return {};
+    }
     return refusal(file_->path(), errc::io_error,
                    fmt::format("its socket: {}", std::strerror(errno)));
 }
@@ -125,7 +134,9 @@ server::~server() {
     if (!thread_.joinable()) return;
     (void)::eventfd_write(stopped_.get(), 1);
     thread_.join();
-    (void)::unlink(name_.path());
+    struct stat there{};
+    if (::lstat(name_.path(), &there) == 0 && file_place::of(there) == socket_)
+        (void)::unlink(name_.path());
 }
 
 void server::run() {
@@ -169,7 +180,7 @@ void server::accept_one() {
     auto socket = own_socket::of(
         [this] { return ::accept4(listening_.get(), nullptr, nullptr, SOCK_CLOEXEC); });
     if (socket.get() < 0 || !is_ours(socket.get())) return;
-    greeting hello{greeting::this_protocol, sizeof(segment), 0};
+    greeting hello{greeting::this_protocol, sizeof(segment), 0, pool_};
     if (clients_.size() >= how_.clients) hello.code = std::uint64_t(errc::limit_reached);
     const int memory = hello.code == 0 ? sealed_memory() : -1;
     void* const at = memory < 0 ? MAP_FAILED

@@ -16,12 +16,15 @@
 #include <array>
 #include <csignal>
 #include <cstring>
+#include <ctime>
+#include <filesystem>
 #include <fstream>
 #include <future>
 #include <optional>
 #include <random>
 #include <sys/stat.h>
 #include <thread>
+#include <unistd.h>
 #include <vector>
 
 namespace hf::simpo {
@@ -219,12 +222,13 @@ TEST_P(SimpoShare, ACallerIsOfOneConnection) {
     EXPECT_EQ(*r.call<&desk::draw>(3, 3U), 3U);
 }
 
+status prepare(hf::pool& pool) {
+    auto found = object<desk>::find(pool, "it");
+    if (!found) found = object<desk>::create(pool, "it", for_eight);
+    return found ? status{} : found.error();
+}
+
 TEST_P(SimpoShare, TheNextOneServes) {
-    const auto prepare = [](hf::pool& pool) {
-        auto found = object<desk>::find(pool, "it");
-        if (!found) found = object<desk>::create(pool, "it", for_eight);
-        return found ? status{} : found.error();
-    };
     std::optional<client> over;
     const auto does = [&](char) {
         auto made = client::join(in.path(), in.how, prepare);
@@ -319,6 +323,47 @@ TEST_P(SimpoShare, AnObjectThatHasEndedIsGone) {
     EXPECT_TRUE(all.get());
 }
 
+TEST_P(SimpoShare, AClientReachesTheFileAtItsPath) {
+    const std::string path = in.path(), moved = path + ".moved";
+    open_and_serve();
+    client first = connect();
+    auto r = as(first, 1);
+    EXPECT_EQ(*r.call<&desk::draw>(1, 1U), 1U);
+    std::filesystem::rename(path, moved);
+    EXPECT_EQ(refused(client::connect(path)), "not_found") << "another file's server";
+    EXPECT_EQ(*r.call<&desk::draw>(2, 1U), 2U) << "a connection stays";
+    std::optional<client> made;
+    other_process next([&](char) {
+        auto here = client::join(path, in.how, prepare);
+        if (here) made = std::move(*here);
+        return made && made->pool() != nullptr;
+    });
+    ASSERT_TRUE(next.do_it('j'));
+    ASSERT_TRUE(stop_serving(in.pool()).ok());
+    EXPECT_EQ(name(serve(in.pool()).code()), "not_found") << "its name is another file's";
+    in.close();
+    EXPECT_EQ(*as(first = connect(), 1).last(), 0U) << "the new pool";
+    std::filesystem::rename(moved, path);
+    EXPECT_EQ(refused(client::connect(path)), "not_found");
+    open_and_serve();
+    first = connect();
+    EXPECT_EQ(*as(first, 1).last(), 2U);
+}
+
+TEST_P(SimpoShare, ALinkLeadsToTheServer) {
+    const std::string link = in.path() + ".link";
+    std::filesystem::create_symlink("pool.hf", link);
+    open_and_serve();
+    EXPECT_EQ(refused(client::connect(link)), "");
+    in.close();
+    in.how.expert.follow_symlinks = true;
+    auto here = hf::pool::open(link, in.how);
+    ASSERT_TRUE(here) << here.error().what();
+    ASSERT_TRUE(serve(*here).ok());
+    EXPECT_EQ(refused(client::connect(in.path())), "");
+    EXPECT_EQ(refused(client::connect(link)), "");
+}
+
 TEST_P(SimpoShare, AGuardedPoolIsServed) {
     open();
     ASSERT_TRUE(caller<desk>::of(in.get<desk>(), 1));
@@ -332,6 +377,34 @@ TEST_P(SimpoShare, AGuardedPoolIsServed) {
     client over = connect();
     auto r = as(over, 1);
     for (u64 n = 1; n <= 20; ++n) ASSERT_EQ(refused(r.call<&desk::draw>(n, 1U)), "") << n;
+}
+
+TEST_P(SimpoShare, AnotherUsersSocketIsInTheWay) {
+    if (::geteuid() != 0) GTEST_SKIP() << "only root leaves a socket as another user";
+    const auto directory = std::filesystem::path(in.path()).parent_path();
+    ASSERT_EQ(::chmod(directory.c_str(), 01777), 0);
+    other_process roots([&](char) {
+        open();
+        return serve(in.pool()).ok();
+    });
+    ASSERT_TRUE(roots.do_it('s'));
+    roots.kill();
+    ASSERT_EQ(::chown(in.path().c_str(), 65534, 65534), 0);
+    other_process others([&](char order) {
+        if (order == 'u') return ::setuid(65534) == 0;
+        if (order == 'c') {
+            auto over = client::connect(in.path());
+            return !over && over.error().code() == errc::permission &&
+                   over.error().what().find("found one of user 0") != std::string::npos;
+        }
+        open();
+        const status s = serve(in.pool());
+        return s.code() == errc::permission &&
+               s.what().find("found one of user 0") != std::string::npos;
+    });
+    ASSERT_TRUE(others.do_it('u'));
+    EXPECT_TRUE(others.do_it('c'));
+    EXPECT_TRUE(others.do_it('s'));
 }
 
 TEST_P(SimpoShare, AChildOfForkHasNoPart) {

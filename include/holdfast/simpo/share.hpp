@@ -43,7 +43,8 @@ struct serve_options {
 /// Cost:     a thread, which spins for some microseconds before it sleeps; 36 KiB a client.
 /// Errors:   exists: it is served already, or a file of another kind has the name POOL.socket;
 ///           bad_argument (clients; a pool without a file; a file name of more than 80 bytes),
-///           permission (the pool is open read-only), missing_engine, in_use, io_error.
+///           permission (the pool is open read-only; POOL.socket is another user's), not_found (the
+///           pool's file was renamed or removed), missing_engine, in_use, io_error.
 status serve(pool& in, const serve_options& how = {});
 /// Ends that; its clients' connections end. Errors: not_found: it is not served; missing_engine.
 status stop_serving(pool& in);
@@ -74,8 +75,8 @@ status call_once(connection& over, const function& f, std::uint64_t on, std::uin
 /// Threads:  one at a time, with its handles; a thread may have a client of its own.
 class client {
 public:
-    /// Errors:   not_found: no process serves the pool at 'path'; permission: another user does;
-    ///           limit_reached (serve_options::clients); bad_argument (the length of the file's
+    /// Errors:   not_found: no process serves the file at 'path'; permission: another user does, or
+    ///           has left its socket there; limit_reached (serve_options::clients); bad_argument (the length of the file's
     ///           name); wrong_version (another build's protocol); io_error.
     static result<client> connect(const std::string& path);
     /// Connects. If no process serves the pool, opens it here with 'how', calls 'prepare', which
