@@ -222,10 +222,12 @@ result<connection_pointer> connect(const std::string& path) {
 
 result<std::uint64_t> attach(connection& over, std::string_view name, const class_shape& what,
                              std::uint64_t id) {
-    if (name.empty() || name.size() > text_bytes_max)
+    const bool has_zero = name.find('\0') != name.npos;
+    if (name.empty() || name.size() > text_bytes_max || has_zero)
         return refusal(over.path(), errc::bad_argument,
-                       fmt::format("expected an object's name of 1 to {} bytes, found {}",
-                                   text_bytes_max, name.size()));
+                       fmt::format("expected an object's name of 1 to {} bytes, none of them 0, "
+                                   "found {}{}",
+                                   text_bytes_max, name.size(), has_zero ? " with a 0" : ""));
     attachment whole{id, what.version, what.bytes, {}, {}};
     name.copy(whole.object, text_bytes_max);
     std::string_view(what.text).copy(whole.class_text, text_bytes_max);

@@ -27,6 +27,7 @@ namespace {
 
 constexpr unsigned rounds_between_looks = 256; // at sockets
 constexpr std::uint32_t clients_max = 1024;
+constexpr int rest_ms = 100;
 
 /// Whether these words can be values of the parameters: no other byte is a bool.
 bool can_be_values(const function& f, const std::uint64_t* words) {
@@ -163,7 +164,9 @@ void server::say_sleeps(bool sleeps) {
 
 /// Sees clients that come and go. False: the server shall end.
 bool server::look(int timeout_ms) try {
-    std::vector<pollfd> at{{stopped_.get(), POLLIN, 0}, {listening_.get(), POLLIN, 0}};
+    const bool rests = std::exchange(rests_, false);
+    if (rests && timeout_ms < 0) timeout_ms = rest_ms;
+    std::vector<pollfd> at{{stopped_.get(), POLLIN, 0}, {rests ? -1 : listening_.get(), POLLIN, 0}};
     for (const auto& each : clients_) at.push_back({each->socket.get(), POLLIN, 0});
     if (::poll(at.data(), at.size(), timeout_ms) <= 0) return true;
     if (at[0].revents != 0) return false;
@@ -179,7 +182,8 @@ bool server::look(int timeout_ms) try {
 void server::accept_one() {
     auto socket = own_socket::of(
         [this] { return ::accept4(listening_.get(), nullptr, nullptr, SOCK_CLOEXEC); });
-    if (socket.get() < 0 || !is_ours(socket.get())) return;
+    rests_ = socket.get() < 0; // there may be no descriptor for it
+    if (rests_ || !is_ours(socket.get())) return;
     greeting hello{greeting::this_protocol, sizeof(segment), 0, pool_};
     if (clients_.size() >= how_.clients) hello.code = std::uint64_t(errc::limit_reached);
     const int memory = hello.code == 0 ? sealed_memory() : -1;
@@ -319,7 +323,11 @@ bool server::attach(connected& from) {
     const auto version = static_cast<std::uint32_t>(a.class_version);
     const auto found = of_->find(a.object, {a.class_text, version, a.object_bytes});
     if (!found) return say(from, found.error()), false;
+    const auto has = [&](const handle& h) { return h.of == *found && h.caller == a.caller; };
+    const auto known = std::ranges::find_if(from.handles, has);
     status s;
+    std::uint64_t which = known - from.handles.begin();
+    if (known != from.handles.end()) return say(from, {}, &which, 1), false;
     if (from.handles.size() == handles_max)
         s = refusal(
             file_->path(), errc::limit_reached,
@@ -334,7 +342,6 @@ bool server::attach(connected& from) {
     made.shape.class_version = version;
     made.shape.object_bytes = a.object_bytes;
     from.handles.push_back(std::move(made));
-    const std::uint64_t which = from.handles.size() - 1;
     return say(from, {}, &which, 1), false;
 }
 

@@ -95,6 +95,7 @@ private:
     serve_options how_;
     socket_name name_;
     own_socket listening_, stopped_; // stopped_: the thread shall end
+    bool rests_ = false;             // it could accept no client, and waits before it tries again
     file_place socket_{}, pool_{};   // what it has bound; what it serves
     std::vector<std::unique_ptr<connected>> clients_;
     std::vector<detail::one_call> group_; // of one object

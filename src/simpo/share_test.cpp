@@ -22,6 +22,8 @@
 #include <future>
 #include <optional>
 #include <random>
+#include <string_view>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <thread>
 #include <unistd.h>
@@ -214,12 +216,13 @@ TEST_P(SimpoShare, ACallerIsOfOneConnection) {
     ASSERT_TRUE(first.do_it('c'));
     client mine = connect();
     EXPECT_EQ(refused(remote<desk>::of(mine, "it", 3)), "in_use");
-    (void)as(mine, 4);
+    EXPECT_EQ(*as(mine, 4).call<&desk::draw>(1, 3U), 3U);
+    EXPECT_EQ(*as(mine, 4).call<&desk::draw>(1, 3U), 3U) << "the connection that has it";
     first.kill();
     auto r = as(mine, 3);
     EXPECT_EQ(*r.last(), 2U);
     EXPECT_EQ(*r.call<&desk::draw>(2, 3U), 2U);
-    EXPECT_EQ(*r.call<&desk::draw>(3, 3U), 3U);
+    EXPECT_EQ(*r.call<&desk::draw>(3, 3U), 4U);
 }
 
 status prepare(hf::pool& pool) {
@@ -286,6 +289,7 @@ TEST_P(SimpoShare, ErrorsSayWhatIsWrong) {
     EXPECT_EQ(refused(remote<desk>::of(one, "that", 1)), "not_found");
     EXPECT_EQ(refused(remote<desk>::of(one, "", 1)), "bad_argument");
     EXPECT_EQ(refused(remote<desk>::of(one, std::string(64, 'a'), 1)), "bad_argument");
+    EXPECT_EQ(refused(remote<desk>::of(one, std::string_view("it\0x", 4), 1)), "bad_argument");
     EXPECT_EQ(refused(remote<other_desk>::of(one, "it", 1)), "wrong_layout");
     EXPECT_EQ(refused(remote<desk>::of(one, "it", 0)), "bad_argument");
     for (u64 id = 1; id <= 8; ++id) (void)as(one, id);
@@ -405,6 +409,37 @@ TEST_P(SimpoShare, AnotherUsersSocketIsInTheWay) {
     ASSERT_TRUE(others.do_it('u'));
     EXPECT_TRUE(others.do_it('c'));
     EXPECT_TRUE(others.do_it('s'));
+}
+
+TEST_P(SimpoShare, WithoutDescriptorsTheServerRests) {
+    rlimit before{};
+    ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+    other_process server([&](char order) {
+        if (order == 's') {
+            open();
+            return serve(in.pool()).ok();
+        }
+        if (order == 'l') { // no further descriptor
+            const int next = ::dup(STDIN_FILENO);
+            ::close(next);
+            const rlimit few{static_cast<rlim_t>(next), before.rlim_max};
+            return next > 0 && ::setrlimit(RLIMIT_NOFILE, &few) == 0;
+        }
+        if (order == 'm') return ::setrlimit(RLIMIT_NOFILE, &before) == 0;
+        const std::clock_t start = std::clock(); // of this process's threads
+        ::usleep(500'000);
+        return std::clock() - start < CLOCKS_PER_SEC / 10;
+    });
+    ASSERT_TRUE(server.do_it('s'));
+    ASSERT_TRUE(server.do_it('l'));
+    auto where = socket_name::of(in.path());
+    ASSERT_TRUE(where);
+    auto waits = own_socket::of([] { return ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0); });
+    ASSERT_EQ(::connect(waits.get(), where->address(), socket_name::address_bytes), 0);
+    EXPECT_TRUE(server.do_it('t')) << "it tries all the time";
+    ASSERT_TRUE(server.do_it('m'));
+    greeting said{};
+    EXPECT_EQ(::recv(waits.get(), &said, sizeof said, 0), ssize_t{sizeof said});
 }
 
 TEST_P(SimpoShare, AChildOfForkHasNoPart) {

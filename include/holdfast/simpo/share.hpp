@@ -108,7 +108,8 @@ template <class T> class remote {
     static_assert(persistent_class<T>);
 
 public:
-    /// The caller `id` of the object. An object that does not know it learns of it now.
+    /// The caller `id` of the object. An object that does not know it learns of it now. All handles
+    /// of one client on one caller are the same.
     ///
     /// Ordering, crash: as caller::of.
     /// Errors:   as object::find and caller::of; in_use: another connection has this caller;
@@ -125,8 +126,8 @@ public:
 
     /// As caller::defer, and does not wait for the server, unless 64 calls are on their way.
     ///
-    /// Crash:    lost, if any process of the two ends, unless a later call of this client has had
-    ///           its answer.
+    /// Crash:    lost, if any process of the two ends, also cleanly, unless a later call() or last()
+    ///           of this client has had its answer.
     /// Errors:   io_error: the server has ended. What the server refuses, it says at this client's
     ///           next call, and makes no call of the client behind the refused one.
     template <auto F, class... Args> status defer(std::uint64_t number, Args&&... args) {
