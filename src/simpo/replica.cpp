@@ -11,8 +11,10 @@
 #include <fmt/format.h>
 
 #include <atomic>
+#include <cerrno>
 #include <cstring>
 #include <mutex>
+#include <sys/random.h>
 
 namespace hf::simpo::detail {
 namespace {
@@ -25,12 +27,12 @@ constexpr std::size_t calls_a_read = 1000;
 constexpr unsigned number_bits = 40;
 constexpr std::uint64_t entry_magic = 0x3130'6c6c'6163'6668; // "hfcall01"
 
-/// Precedes a call's arguments in the stream.
+/// Precedes a call's arguments in the stream. Where a leader begins, it stands alone.
 struct entry_head {
     std::uint64_t magic; // entry_magic
     std::uint64_t before_epoch,
         before_number;           // position of the call before it; 0, 0: the first one
-    std::uint64_t function;      // its identifier
+    std::uint64_t function;      // its identifier; 0: a leader begins
     std::uint32_t schema;        // of its parameters
     std::uint16_t version;       // of the function
     std::uint16_t words;         // of arguments, which follow
@@ -80,12 +82,22 @@ private:
     status not_leading() const {
         return refuse(errc::conflict, "expected to lead, found that another replica does: ask it");
     }
+    /// Requires: last < seen_.
+    status lost(stream_position last) const {
+        return refuse(
+            errc::conflict,
+            fmt::format("expected a stream that goes to {}, found one that ends at {}: it "
+                        "has lost calls that this pool has",
+                        text(seen_), text(last)));
+    }
     void stop_leading() noexcept { leads_.store(false, std::memory_order_release); }
     status still_leading();
     result<bool> renew();
     result<bool> follow(milliseconds wait);
     result<bool> take_over(std::uint64_t epoch);
     result<std::size_t> take(milliseconds wait);
+    result<bool> passed_unseen(stream_position last);
+    std::string entry_of(const function* f, const std::uint64_t* arguments) const;
     status make(const call_stream::entry& each);
 
     core& on_;
@@ -95,7 +107,8 @@ private:
     std::atomic<bool> leads_{false};
     std::uint64_t epoch_ = 0; // of its own leading
     stream_position last_;    // call that this object has
-    stream_position seen_;    // entry
+    stream_position seen_;    // entry. While it leads, this is the stream's last one
+    std::uint64_t next_ = 0;  // number of its next call, while it leads
     clock::time_point renewed_;
 };
 
@@ -103,9 +116,10 @@ private:
 status replication::still_leading() {
     if (!leads()) return not_leading();
     const auto last = stream_.last();
-    if (last && last->epoch == epoch_) return {}; // (2): its calls are all those of the stream
+    if (last && *last == seen_) return {}; // (5): its calls are all those of the stream
     stop_leading();
-    return last ? not_leading() : last.error();
+    if (!last) return last.error();
+    return *last < seen_ ? lost(*last) : not_leading();
 }
 
 result<bool> replication::renew() {
@@ -125,13 +139,11 @@ result<bool> replication::follow(milliseconds wait) {
     if (*came != 0) return false;
     const auto last = stream_.last();
     if (!last) return last.error();
-    if (*last < seen_)
-        return refuse(
-            errc::conflict,
-            fmt::format("expected a stream that goes to {}, found one that ends at {}: it "
-                        "has lost calls that this pool has",
-                        text(seen_), text(*last)));
-    if (*last > seen_) return false; // more has come meanwhile
+    if (*last < seen_) return lost(*last);
+    if (*last > seen_) {
+        const auto passed = passed_unseen(*last);
+        if (!passed || !*passed) return passed;
+    }
     const auto alive = stream_.has_lease(last->epoch);
     if (!alive) return alive.error();
     if (*alive) return false;
@@ -145,19 +157,35 @@ result<bool> replication::take_over(std::uint64_t epoch) {
                       fmt::format("expected an epoch below 2^24, found {}: leave the stream, and "
                                   "begin another one",
                                   epoch));
+    std::uint64_t random = 0;
+    if (::getrandom(&random, sizeof random, 0) != sizeof random)
+        return refuse(errc::io_error, fmt::format("getrandom: {}", std::strerror(errno)));
     if (status s = stream_.keep_lease(epoch, lease_); !s.ok()) return s;
-    const auto mine = stream_.append(first, {});
+    const auto mine = stream_.append(first, entry_of(nullptr, nullptr), seen_); // upholds (5)
     if (!mine) return mine.error();
     if (!*mine) return false; // another one was first, or the leader is alive
     renewed_ = clock::now();
-    while (seen_ < first) { // the last calls of the leader before
-        const auto came = take(milliseconds{0});
-        if (!came) return came.error();
-        if (*came == 0) return false;
-    }
-    if (seen_.epoch != epoch) return false;
+    seen_ = first;
+    next_ = (random >> (65 - number_bits)) + 1;
     epoch_ = epoch;
     leads_.store(true, std::memory_order_release);
+    return true;
+}
+
+/// The stream has gone to `last`. Whether this replica passes that entry without seeing it: it is
+/// trimmed, and no call can be before it. False: entries have come meanwhile.
+result<bool> replication::passed_unseen(stream_position last) {
+    const auto came = take(milliseconds{0});
+    if (!came) return came.error();
+    if (*came != 0) return false;
+    if (seen_ != stream_position{} || last != stream_position{1, 0})
+        return refuse(
+            errc::conflict,
+            fmt::format("expected the entries behind {} in the stream, found none of them "
+                        "and that it goes to {}: it was trimmed; make this pool from a "
+                        "copy of another replica's",
+                        text(seen_), text(last)));
+    seen_ = last; // the first leader had made no call
     return true;
 }
 
@@ -167,13 +195,34 @@ result<std::size_t> replication::take(milliseconds wait) {
     if (!came) return came.error();
     status s;
     for (const call_stream::entry& each : *came) {
-        if (!each.call.empty()) s = make(each);
+        s = make(each);
         if (!s.ok()) break;
         seen_ = each.at;
     }
     if (!came->empty()) on_.sync();
     if (!s.ok()) return s;
     return came->size();
+}
+
+/// What the stream gets of a call, or, without a function, of a leader that begins.
+std::string replication::entry_of(const function* f, const std::uint64_t* arguments) const {
+    entry_head head{};
+    head.magic = entry_magic;
+    head.before_epoch = last_.epoch;
+    head.before_number = last_.number;
+    head.object_bytes = on_.head().object_bytes;
+    head.class_version = on_.head().class_version;
+    if (f != nullptr) {
+        head.function = f->id;
+        head.schema = f->schema;
+        head.version = f->version;
+        head.words = f->words;
+    }
+    std::string entry(sizeof head + head.words * sizeof(std::uint64_t), '\0');
+    std::memcpy(entry.data(), &head, sizeof head);
+    if (f != nullptr)
+        std::memcpy(entry.data() + sizeof head, arguments, f->words * sizeof(std::uint64_t));
+    return entry;
 }
 
 /// Logs the call. It survives when the object is synced.
@@ -198,6 +247,7 @@ status replication::make(const call_stream::entry& each) {
                       fmt::format("expected the call behind {} in the stream, found {}, which is "
                                   "behind {}: make this pool from a copy of another replica's",
                                   text(last_), text(each.at), text(before)));
+    if (each.at.number == 0) return {}; // a leader begins
     if (head.object_bytes != on_.head().object_bytes ||
         head.class_version != on_.head().class_version)
         return refuse(
@@ -238,26 +288,14 @@ status replication::call(const function& f, const std::uint64_t* arguments, std:
                         "larger object_options::result_bytes",
                         f.text, on_.head().result_words * sizeof *result,
                         f.result_words * sizeof *result));
-    const stream_position at{epoch_, seen_.number + 1};
+    const stream_position at{epoch_, next_};
     if (!countable(at))
         return stop_leading(),
                refuse(errc::limit_reached,
-                      fmt::format("expected at most 2^40 calls of one leader, found call {}",
+                      fmt::format("expected a leader's calls below number 2^40, found {}: another "
+                                  "leader begins",
                                   at.number));
-    const entry_head head{entry_magic,
-                          last_.epoch,
-                          last_.number,
-                          f.id,
-                          f.schema,
-                          f.version,
-                          f.words,
-                          on_.head().object_bytes,
-                          on_.head().class_version,
-                          0};
-    std::string entry(sizeof head + f.words * sizeof(std::uint64_t), '\0');
-    std::memcpy(entry.data(), &head, sizeof head);
-    std::memcpy(entry.data() + sizeof head, arguments, f.words * sizeof(std::uint64_t));
-    const auto taken = stream_.append(at, entry); // upholds (1)
+    const auto taken = stream_.append(at, entry_of(&f, arguments), seen_); // upholds (1), (5)
     if (!taken || !*taken) {
         stop_leading(); // if it is there all the same, following finds it
         return taken ? not_leading() : taken.error();
@@ -266,6 +304,7 @@ status replication::call(const function& f, const std::uint64_t* arguments, std:
         !s.ok())
         return stop_leading(), s;
     last_ = seen_ = at;
+    ++next_;
     if (clock::now() - renewed_ >= lease_ / 3 && stream_.keep_lease(epoch_, lease_).ok())
         renewed_ = clock::now();
     return {};

@@ -36,10 +36,11 @@ class stream_in_memory final : public call_stream {
 public:
     explicit stream_in_memory(kept_entries& in) : in_(in) {}
 
-    result<bool> append(stream_position at, std::string_view call) override {
+    result<bool> append(stream_position at, std::string_view call,
+                        stream_position behind) override {
         if (before_append) std::exchange(before_append, nullptr)();
         if (fails_before) return lost();
-        if (at <= in_.last) return false;
+        if (behind != in_.last) return false;
         in_.all.push_back({at, std::string(call)});
         in_.last = at;
         if (std::exchange(loses_answer, false)) return lost();
@@ -114,6 +115,9 @@ protected:
         const auto made = by.it->call<&digits::append_and_get>(digit);
         EXPECT_TRUE(made) << made.error().what();
         return made ? *made : 0;
+    }
+    static std::string text(stream_position at) {
+        return std::to_string(at.epoch) + "-" + std::to_string(at.number);
     }
     kept_entries entries;
 };
@@ -220,12 +224,16 @@ TEST_P(SimpoReplica, AReplicaThatLacksACallRefusesToGoOn) {
     append(a, 2);
     append(a, 3);
     const auto whole = entries;
-    std::erase_if(entries.all, [](const auto& each) { return each.at == stream_position{1, 2}; });
+    const auto behind = text(entries.all[1].at), lacks = text(entries.all[2].at),
+               found = text(entries.all[3].at);
+    entries.all.erase(entries.all.begin() + 2);
     const auto refused = b.it->step(0ms);
     ASSERT_FALSE(refused);
     EXPECT_EQ(refused.error().code(), errc::conflict);
-    EXPECT_NE(refused.error().what().find("expected the call behind 1-1 in the stream, found 1-3, "
-                                          "which is behind 1-2"),
+    EXPECT_NE(refused.error().what().find("expected the call behind " + behind +
+                                          " in the stream, "
+                                          "found " +
+                                          found + ", which is behind " + lacks),
               std::string::npos)
         << refused.error().what();
     EXPECT_EQ(b.number(), 1U);
@@ -247,6 +255,95 @@ TEST_P(SimpoReplica, AReplicaThatLacksACallRefusesToGoOn) {
     b.join();
     b.lead();
     EXPECT_EQ(append(b, 4), 1234U);
+}
+
+TEST_P(SimpoReplica, ALeaderEndsWhenItsStreamIsDeleted) {
+    for (const bool reads : {false, true}) {
+        entries = {};
+        member<digits> a(entries, GetParam()), b(entries, GetParam());
+        a.lead();
+        append(a, 1);
+        append(a, 2);
+        entries = {};
+        b.lead(); // another stream, which has as many calls
+        append(b, 3);
+        append(b, 4);
+        if (reads) EXPECT_EQ(a.it->read<&digits::number>().error().code(), errc::conflict);
+        EXPECT_EQ(a.it->call<&digits::append>(5U).code(), errc::conflict);
+        EXPECT_FALSE(a.it->leads());
+        EXPECT_EQ(a.step_error(), errc::conflict);
+        EXPECT_EQ(append(b, 6), 346U);
+        EXPECT_EQ(a.step_error(), errc::conflict);
+        EXPECT_EQ(a.number(), 12U);
+        EXPECT_TRUE(b.it->leads());
+    }
+}
+
+TEST_P(SimpoReplica, OneLeadsWhenTheStreamHasLostAnother) {
+    for (const bool reads : {false, true}) {
+        entries = {};
+        member<digits> a(entries, GetParam()), b(entries, GetParam());
+        a.lead();
+        append(a, 1);
+        const auto lost_since = entries;
+        entries.leases.clear();
+        b.lead();
+        append(b, 2);
+        entries = lost_since;
+        if (reads) EXPECT_EQ(b.it->read<&digits::number>().error().code(), errc::conflict);
+        EXPECT_EQ(append(a, 3), 13U);
+        EXPECT_EQ(b.it->call<&digits::append>(4U).code(), errc::conflict);
+        EXPECT_FALSE(b.it->leads());
+        EXPECT_EQ(b.step_error(), errc::conflict);
+        EXPECT_EQ(b.number(), 12U);
+        EXPECT_EQ(append(a, 5), 135U);
+    }
+}
+
+TEST_P(SimpoReplica, AReplicaBehindATrimmedStreamSaysSo) {
+    member<digits> a(entries, GetParam()), b(entries, GetParam());
+    a.lead();
+    append(a, 1);
+    b.follow();
+    append(a, 2);
+    entries.all.clear();
+    EXPECT_EQ(b.step_error(), errc::conflict);
+    entries.leases.clear();
+    EXPECT_EQ(b.step_error(), errc::conflict);
+    append(a, 3);
+    EXPECT_EQ(b.step_error(), errc::conflict);
+    entries.all.clear();
+    a.crash();
+    a.lead(); // its beginning is all that is there
+    EXPECT_EQ(entries.all.size(), 1U);
+    EXPECT_EQ(b.step_error(), errc::conflict);
+    entries.leases.clear();
+    EXPECT_EQ(b.step_error(), errc::conflict);
+    EXPECT_EQ(b.number(), 1U);
+    EXPECT_EQ(append(a, 4), 1234U);
+}
+
+TEST_P(SimpoReplica, ALastEntryThatIsTrimmedIsPassedWhereNoCallCanBeMissing) {
+    member<digits> a(entries, GetParam());
+    a.lead();
+    entries.all.clear();
+    entries.leases.clear();
+    member<digits> b(entries, GetParam());
+    b.lead(); // the leader before had made none
+    append(b, 1);
+    EXPECT_EQ(a.it->read<&digits::number>().error().code(), errc::conflict);
+    a.follow();
+    entries.leases.clear();
+    a.lead();
+    EXPECT_EQ(b.it->read<&digits::number>().error().code(), errc::conflict);
+    b.follow();
+    entries.all.clear();
+    b.follow(); // it has passed that entry
+    b.crash();
+    EXPECT_EQ(b.step_error(), errc::conflict) << "it cannot know";
+    append(a, 2);
+    b.follow(); // now it can
+    EXPECT_EQ(b.number(), 12U);
 }
 
 TEST_P(SimpoReplica, WhatIsNoCallOfThisBuildIsRefused) {

@@ -5,8 +5,8 @@
 //
 //     hf::simpo::redis_stream stream("127.0.0.1", 6379, "accounts");
 //
-// (1) An entry's ID in Redis is its position, EPOCH-NUMBER. XADD refuses an ID that is not greater
-//     than the stream's last one, so Redis itself keeps a former leader out.
+// (1) An entry's ID in Redis is its position, EPOCH-NUMBER. A script compares the stream's last ID
+//     and adds the entry; nothing comes between. So Redis itself keeps a former leader out.
 // (2) What Redis has acknowledged is as safe as Redis: 'appendonly yes' with 'appendfsync always'
 //     loses nothing; 'everysec' loses up to a second and more of calls with the machine.
 #pragma once
@@ -41,14 +41,14 @@ public:
                  std::chrono::milliseconds timeout = std::chrono::milliseconds(2000))
         : host_(std::move(host)), port_(port), key_(std::move(key)), timeout_(timeout) {}
 
-    result<bool> append(stream_position at, std::string_view call) override {
-        const auto said = ask({"XADD", key_, text(at), call.empty() ? "leads" : "call",
-                               call.empty() ? std::string_view("1") : call},
+    result<bool> append(stream_position at, std::string_view call,
+                        stream_position behind) override {
+        const auto said = ask({"EVAL", adds, "1", key_, text(behind), text(at),
+                               at.number == 0 ? "leads" : "call", call},
                               std::chrono::milliseconds(0));
         if (!said) return said.error();
-        if ((*said)->type != REDIS_REPLY_ERROR) return true;
-        if (words(**said).find("equal or smaller") != std::string_view::npos) return false; // (1)
-        return unexpected(**said);
+        if ((*said)->type != REDIS_REPLY_INTEGER) return unexpected(**said);
+        return (*said)->integer != 0;
     }
     result<std::vector<entry>> read(stream_position after, std::size_t most,
                                     std::chrono::milliseconds wait) override {
@@ -98,6 +98,16 @@ private:
     };
     using reply = std::unique_ptr<redisReply, free_reply>;
 
+    /// Upholds (1). Arguments: the last ID that is expected, the new one, its field and value.
+    static constexpr std::string_view adds = R"lua(
+        local last, of = '0-0', redis.pcall('XINFO', 'STREAM', KEYS[1])
+        if of.err and not string.find(of.err, 'no such key', 1, true) then return of end
+        for i = 1, #of, 2 do if of[i] == 'last-generated-id' then last = of[i + 1] end end
+        if last ~= ARGV[1] then return 0 end
+        redis.call('XADD', KEYS[1], ARGV[2], ARGV[3], ARGV[4])
+        return 1
+    )lua";
+
     static std::string text(stream_position of) {
         return std::to_string(of.epoch) + "-" + std::to_string(of.number);
     }
@@ -136,7 +146,6 @@ private:
         for (std::size_t i = 0; i < list.elements; ++i) {
             const redisReply* const id = at(list.element[i], 0);
             const redisReply* const fields = at(list.element[i], 1);
-            const redisReply* const field = at(fields, 0);
             const redisReply* const value = at(fields, 1);
             if (id == nullptr || value == nullptr)
                 return failed("expected entries of one field, found others");
@@ -144,7 +153,7 @@ private:
             const auto found_at = position_in(*id);
             if (!found_at) return found_at.error();
             each.at = *found_at;
-            if (words(*field) == "call") each.call = words(*value);
+            each.call = words(*value);
             found.push_back(std::move(each));
         }
         return found;

@@ -12,11 +12,14 @@
 //
 // (1) A call is in the stream before any pool has it, the leader's included.
 // (2) A position is an epoch and a number in it. The stream takes none that is not greater than its
-//     last one. A leader begins with the first position of the next epoch. From then on the
-//     stream refuses each call of an earlier leader, whatever that one believes.
+//     last one. A leader begins with the first position of the next epoch, and numbers its calls
+//     from a random number on: if the stream is lost, no position of another one is the same.
 // (3) A pool makes the calls of the stream in their order, each once. Its position is part of the
 //     call's own record in the object's log.
-// (4) Each call names the call before it. A replica that lacks that one refuses to go on.
+// (4) Each entry names the call before it. A replica that lacks that one refuses to go on.
+// (5) A leader adds an entry only behind the last one that it has seen; the stream compares that in
+//     the same step. So it leads no longer when another one does, whatever it believes, nor when
+//     the stream has lost an entry.
 #pragma once
 
 #include <holdfast/simpo.hpp>
@@ -35,7 +38,8 @@
 
 namespace hf::simpo {
 
-/// A place in a stream. Epochs count from 1, to 2^24; a leader's calls from 1, to 2^40.
+/// A place in a stream. Epochs count from 1, to 2^24. A leader begins with number 0. Its calls
+/// count from a random number of at most 2^39 on, to 2^40.
 struct stream_position {
     std::uint64_t epoch = 0, number = 0;
     auto operator<=>(const stream_position&) const = default;
@@ -47,16 +51,18 @@ class call_stream {
 public:
     struct entry {
         stream_position at;
-        std::string call; // empty: a leader begins
+        std::string call; // number 0: that a leader begins
     };
     virtual ~call_stream() = default;
-    /// Keeps an entry at this position. False: its last one is not less, and it stays as it was.
+    /// Keeps an entry at this position, if the stream's last one is at `behind`: compares and keeps
+    /// in one step. False: the last one is another, and the stream stays as it was.
     /// Errors: whether it has the entry is not known.
-    virtual result<bool> append(stream_position at, std::string_view call) = 0;
+    virtual result<bool> append(stream_position at, std::string_view call,
+                                stream_position behind) = 0;
     /// Entries behind this position, at most so many. Waits for the first one.
     virtual result<std::vector<entry>> read(stream_position after, std::size_t most,
                                             std::chrono::milliseconds wait) = 0;
-    /// The last entry's position; {0, 0}: there was none.
+    /// The last entry's position, also where that one is trimmed; {0, 0}: there was none.
     virtual result<stream_position> last() = 0;
     /// Notes, for as long, that the leader of this epoch is alive.
     virtual status keep_lease(std::uint64_t epoch, std::chrono::milliseconds length) = 0;
@@ -128,10 +134,10 @@ public:
     ///
     /// Cost:     one question to the stream, two more when nothing has come.
     /// Ordering: 1 point, if calls have come.
-    /// Errors:   conflict: the stream does not have the call behind this pool's last one, or ends
-    ///           before it. Make this pool from a copy of another one. function_changed,
-    ///           wrong_layout, corrupt: of a call that this build cannot make. Those of the stream;
-    ///           step() again. After an error it follows.
+    /// Errors:   conflict: the stream does not have the call behind this pool's last one, is
+    ///           trimmed beyond it, or ends before it. Make this pool from a copy of another one.
+    ///           function_changed, wrong_layout, corrupt: of a call that this build cannot make.
+    ///           Those of the stream; step() again. After an error it follows.
     result<bool> step(std::chrono::milliseconds wait) { return detail::step(*of_, wait); }
     /// What step() has returned, if no call was refused since.
     bool leads() const noexcept { return detail::leads(*of_); }
@@ -142,7 +148,8 @@ public:
     /// Ordering: 1 point, behind the stream's answer.
     /// Crash:    durable in the stream and in this pool on return. Killed before that, it is in the
     ///           stream or not; then each replica makes it, or none does.
-    /// Errors:   conflict: this one does not lead, or another one does by now; the call is not made.
+    /// Errors:   conflict: this one does not lead, or the stream does not end where it left it; the
+    ///           call is not made.
     ///           bad_argument: its result is larger than object_options::result_bytes; not made.
     ///           Those of the stream: whether it is made is not known here, and this one follows.
     template <auto F, class... Args> auto call(Args&&... args) {
