@@ -9,12 +9,15 @@
 Invariants:
 (1) A call is in the stream before any pool has it, the leader's included.
 (2) An entry's ID is EPOCH-NUMBER, and Redis refuses one that is not greater than the last. A leader begins with the first
-    ID of the next epoch. From then on Redis refuses each call of an earlier leader, whatever that one believes.
+    ID of the next epoch, and numbers its calls from a random number on: if the stream is lost, no ID of another one is the same.
 (3) A pool makes the calls of the stream in their order, each once: its place is the number of a call that Object.once makes,
     so it is in the call's own record.
-(4) Each call names the call before it. A replica that lacks that one refuses to go on.
+(4) Each entry names the call before it. A replica that lacks that one refuses to go on.
+(5) A leader adds an entry only behind the last one that it has seen; Redis compares that in the same step. So it leads no
+    longer when another one does, whatever it believes, nor when the stream has lost an entry.
 """
 import functools
+import secrets
 import threading
 import time
 import uuid
@@ -31,6 +34,15 @@ _T = TypeVar("_T")
 _NUMBER_BITS = 40
 _READ_MAX = 1000
 _PREFIX = b"hfpy01"
+# Upholds (5). Arguments: the last ID that is expected, the new one, its field and value.
+_ADDS = """
+    local last, of = '0-0', redis.pcall('XINFO', 'STREAM', KEYS[1])
+    if of.err and not string.find(of.err, 'no such key', 1, true) then return of end
+    for i = 1, #of, 2 do if of[i] == 'last-generated-id' then last = of[i + 1] end end
+    if last ~= ARGV[1] then return 0 end
+    redis.call('XADD', KEYS[1], ARGV[2], ARGV[3], ARGV[4])
+    return 1
+"""
 
 
 def _number_of(place):
@@ -62,7 +74,7 @@ class Replica(Generic[_T]):
         known = object_._callers.get(_CALLER)
         number = known[0] if known is not None else 0
         self._last = self._seen = (number >> _NUMBER_BITS, number & (1 << _NUMBER_BITS) - 1)
-        self._epoch, self._renewed = None, 0.0
+        self._epoch, self._next, self._renewed = None, 0, 0.0
 
     @staticmethod
     def leave(object_):
@@ -81,7 +93,8 @@ class Replica(Generic[_T]):
     def call(self):
         """replica.call.take("tea", 1): puts the call into the stream, makes it here and returns its result, or raises its exception.
 
-        Raises Error: conflict, where this replica does not lead, or another one does by now; then the call is not made.
+        Raises Error: conflict, where this replica does not lead, or the stream does not end where it left it; then the call is
+        not made.
         """
         return _Calls(self)
 
@@ -100,8 +113,9 @@ class Replica(Generic[_T]):
         A follower makes the calls that have come, or waits so many seconds for one. If the leader is silent it takes over,
         and has made all calls of the stream when it does. A leader notes that it is alive, and returns at once.
 
-        Raises Error: conflict, where the stream does not have the call behind this pool's last one, or ends before it: make
-        this pool from a copy of another one. function_changed: a call of a method that this class does not have.
+        Raises Error: conflict, where the stream does not have the call behind this pool's last one, is trimmed beyond it, or
+        ends before it: make this pool from a copy of another one. function_changed: a call of a method that this class does
+        not have.
         """
         with self._lock:
             if self.leads:
@@ -112,7 +126,7 @@ class Replica(Generic[_T]):
             if last < self._seen:
                 raise Error("conflict", f"conflict: stream {self.stream!r}: expected one that goes to {_text(self._seen)}, found one that ends "
                                         f"at {_text(last)}: it has lost calls that this pool has")
-            if last > self._seen or self._client.exists(self._lease_of(last[0])):
+            if last > self._seen and not self._passed_unseen(last) or self._client.exists(self._lease_of(last[0])):
                 return False
             return self._take_over(last[0] + 1)
 
@@ -133,21 +147,16 @@ class Replica(Generic[_T]):
             raise
 
     def _append(self, place, field, value):
-        """False: the stream goes beyond this place (2), and another's entry is there or none."""
-        import redis
-        try:
-            self._client.xadd(self.stream, {field: value}, id=_text(place))
-        except redis.ResponseError as error:
-            if "equal or smaller" not in str(error):
-                raise
-            there = self._client.xrange(self.stream, _text(place), _text(place))    # perhaps the client has tried it twice
-            return bool(there) and there[0][1].get(field.encode()) == value
-        return True
+        """False: the stream's last entry is not the one that this replica has seen (5), and the new one is not there."""
+        if self._client.eval(_ADDS, 1, self.stream, _text(self._seen), _text(place), field, value):
+            return True
+        there = self._client.xrange(self.stream, _text(place), _text(place))    # perhaps the client has tried it twice
+        return bool(there) and there[0][1].get(field.encode()) == value
 
     def _must_lead(self):
         if self.leads:
             epoch, self._epoch = self._epoch, None
-            if self._last_entry()[0] == epoch:
+            if self._last_entry() == self._seen:
                 self._epoch = epoch
                 return
         raise Error("conflict", f"conflict: stream {self.stream!r}: expected to lead, found that another replica does: ask it")
@@ -163,14 +172,22 @@ class Replica(Generic[_T]):
 
     def _take_over(self, epoch):
         self._keep_lease(epoch)
-        if not self._append((epoch, 0), "leads", uuid.uuid4().bytes):
+        if not self._append((epoch, 0), "leads", _PREFIX + encode((self._last, uuid.uuid4().bytes))):
             return False    # another one was first, or the leader is alive
-        while self._seen < (epoch, 0):
-            if not self._take(0):
-                return False
-        if self._seen[0] != epoch:
+        self._epoch, self._seen, self._next = epoch, (epoch, 0), 1 + secrets.randbits(_NUMBER_BITS - 1)
+        return True
+
+    def _passed_unseen(self, last):
+        """Whether this replica passes the stream's last entry without seeing it: it is trimmed, and no call can be before it.
+
+        False: entries have come meanwhile.
+        """
+        if self._take(0):
             return False
-        self._epoch = epoch
+        if self._seen != (0, 0) or last != (1, 0):
+            raise Error("conflict", f"conflict: stream {self.stream!r}: expected the entries behind {_text(self._seen)}, found none of them and "
+                                    f"that it goes to {_text(last)}: it was trimmed; make this pool from a copy of another replica's")
+        self._seen = last    # the first leader had made no call
         return True
 
     def _take(self, wait):
@@ -180,22 +197,25 @@ class Replica(Generic[_T]):
         try:
             for at, fields in entries:
                 place = _place(at)
-                if b"call" in fields:
-                    self._make(place, fields[b"call"])
+                self._make(place, fields.get(b"call"), fields.get(b"leads"))
                 self._seen = place
         finally:
             if entries:
                 self.object.sync()
         return len(entries)
 
-    def _make(self, place, entry):
+    def _make(self, place, call, leads):
+        entry = call or leads or b""
         if not entry.startswith(_PREFIX):
             raise Error("corrupt", f"corrupt: stream {self.stream!r}, entry {_text(place)}: expected a call of a Python object, found "
                                    f"{entry[:16]!r}")
-        before, version, name, args, more = decode(entry[len(_PREFIX):])
+        before, *made = decode(entry[len(_PREFIX):])
         if before != self._last:
             raise Error("conflict", f"conflict: stream {self.stream!r}: expected the call behind {_text(self._last)}, found {_text(place)}, which "
                                     f"is behind {_text(before)}: make this pool from a copy of another replica's")
+        if call is None:
+            return
+        version, name, args, more = made
         if version != type(self.object).version or not hasattr(getattr(type(self.object), name, None), "_holdfast_method"):
             raise Error("function_changed", f"function_changed: stream {self.stream!r}, entry {_text(place)}: found {name}() of version {version} "
                                             f"of the class; this one has version {type(self.object).version}, or lacks it")
@@ -214,7 +234,7 @@ class Replica(Generic[_T]):
                 self._keep_lease(self._epoch)
             if getattr(_object._making, "of", None) is not None:
                 raise TypeError(f"{name}: a logged method makes no call of a replica: recovery would make that call once more")
-            place = (self._epoch, self._seen[1] + 1)
+            place = (self._epoch, self._next)
             entry = _PREFIX + encode((self._last, type(self.object).version, name, args, more))
             self.object._usable()
             epoch, self._epoch = self._epoch, None    # if the entry is there although this raises, following finds it
@@ -225,6 +245,7 @@ class Replica(Generic[_T]):
             finally:
                 if self.object._callers.get(_CALLER, (None,))[0] == _number_of(place):
                     self._last = self._seen = place
+                    self._next += 1
                     if self.object._broken is None:
                         self.object.sync()
                         self._epoch = epoch

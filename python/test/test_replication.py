@@ -22,7 +22,7 @@ class Kept:
     """What outlives the replicas."""
 
     def __init__(self):
-        self.entries, self.leases = [], set()
+        self.entries, self.leases, self.last = [], set(), b"0-0"
 
 
 def place(text):
@@ -36,16 +36,19 @@ class Client:
     def __init__(self, kept):
         self.kept, self.loses_answer, self.before_add = kept, False, None
 
-    def xadd(self, stream, fields, id):
+    def eval(self, script, keys, stream, behind, id, field, value):
+        """As its script."""
         if self.before_add is not None:
             before, self.before_add = self.before_add, None
             before()
-        if self.kept.entries and place(id) <= place(self.kept.entries[-1][0]):
-            raise ResponseError("The ID specified in XADD is equal or smaller than the target stream top item")
-        self.kept.entries.append((id.encode(), {name.encode(): value for name, value in fields.items()}))
+        if behind.encode() != self.kept.last:
+            return 0
+        self.kept.last = id.encode()
+        self.kept.entries.append((self.kept.last, {field.encode(): value}))
         if self.loses_answer:
             self.loses_answer = False
             raise Lost
+        return 1
 
     def xread(self, streams, count, block=0):
         (stream, after), = streams.items()
@@ -56,9 +59,9 @@ class Client:
         return [each for each in self.kept.entries if place(first) <= place(each[0]) <= place(last)]
 
     def xinfo_stream(self, stream):
-        if not self.kept.entries:
+        if self.kept.last == b"0-0":
             raise ResponseError("no such key")
-        return {"last-generated-id": self.kept.entries[-1][0]}
+        return {"last-generated-id": self.kept.last}
 
     def set(self, name, value, px):
         self.kept.leases.add(name)
@@ -155,12 +158,12 @@ class ReplicationTest(Pooled):
     def test_a_client_that_tries_twice_is_no_other_leader(self):
         a = self.replica("a")
         self.lead(a)
-        add = a._client.xadd
+        add = a._client.eval
 
-        def twice(*args, **more):
-            add(*args, **more)
-            add(*args, **more)
-        a._client.xadd = twice
+        def twice(*args):
+            add(*args)
+            return add(*args)
+        a._client.eval = twice
         self.assertEqual(a.call.add_and_get(1), "1")
         self.lead(self.replica("b"))
         self.refused("conflict", a.call.add_and_get, 2)
@@ -204,12 +207,87 @@ class ReplicationTest(Pooled):
         b.step(0)
         self.assertEqual(b.object.text, "123")
         self.kept.entries.pop()    # the stream has lost its end
+        self.kept.last = self.kept.entries[-1][0]
         self.refused("conflict", b.step, 0)
         holdfast.replication.Replica.leave(b.object)
-        self.kept.entries.clear()
+        self.kept.__init__()
         b = holdfast.replication.Replica(b.object, b._client, "digits")
         self.lead(b)
         self.assertEqual(b.call.add_and_get(4), "1234")
+
+    def test_a_leader_ends_when_its_stream_is_deleted(self):
+        for reads in (False, True):
+            self.kept.__init__()
+            a, b = self.replica(f"a{reads}"), self.replica(f"b{reads}")
+            self.lead(a)
+            a.call.add(1)
+            self.kept.__init__()
+            self.lead(b)    # another stream, which has as many calls
+            b.call.add(2)
+            if reads:
+                self.refused("conflict", a.read)
+            self.refused("conflict", a.call.add, 3)
+            self.assertFalse(a.leads)
+            self.refused("conflict", a.step, 0)
+            self.assertEqual(b.call.add_and_get(4), "24")
+            self.refused("conflict", a.step, 0)
+            self.assertEqual(a.object.text, "1")
+
+    def test_one_leads_when_the_stream_has_lost_another(self):
+        for reads in (False, True):
+            self.kept.__init__()
+            a, b = self.replica(f"a{reads}"), self.replica(f"b{reads}")
+            self.lead(a)
+            a.call.add(1)
+            entries, last = list(self.kept.entries), self.kept.last
+            self.lead(b)
+            b.call.add(2)
+            self.kept.entries, self.kept.last = entries, last    # Redis was started again, and no client has seen it
+            if reads:
+                self.refused("conflict", b.read)
+            self.assertEqual(a.call.add_and_get(3), "13")
+            self.refused("conflict", b.call.add, 4)
+            self.assertFalse(b.leads)
+            self.refused("conflict", b.step, 0)
+            self.assertEqual(a.call.add_and_get(5), "135")
+            self.assertEqual(b.object.text, "12")
+
+    def test_a_replica_behind_a_trimmed_stream_says_so(self):
+        a, b = self.replica("a"), self.replica("b")
+        self.lead(a)
+        a.call.add(1)
+        b.step(0)
+        a.call.add(2)
+        self.kept.entries.clear()
+        self.refused("conflict", b.step, 0)
+        self.kept.leases.clear()
+        self.refused("conflict", b.step, 0)
+        a = self.reopened(a, "a")
+        self.lead(a)    # its beginning is all that is there
+        self.assertEqual(len(self.kept.entries), 1)
+        self.refused("conflict", b.step, 0)
+        self.kept.leases.clear()
+        self.refused("conflict", b.step, 0)
+        self.assertEqual(a.call.add_and_get(3), "123")
+
+    def test_a_last_entry_that_is_trimmed_is_passed_where_no_call_can_be_missing(self):
+        a, b = self.replica("a"), self.replica("b")
+        self.lead(a)
+        self.kept.entries.clear()
+        self.lead(b)    # the leader before had made none
+        b.call.add(1)
+        self.refused("conflict", a.read)
+        a.step(0)
+        self.lead(a)
+        self.refused("conflict", b.read)
+        b.step(0)
+        self.kept.entries.clear()
+        self.assertFalse(b.step(0))    # it has passed that entry
+        b = self.reopened(b, "b")
+        self.refused("conflict", b.step, 0)    # it cannot know
+        a.call.add(2)
+        b.step(0)    # now it can
+        self.assertEqual(b.object.text, "12")
 
     def test_what_is_no_call_of_this_class_is_refused(self):
         a, b = self.replica("a"), self.replica("b")
