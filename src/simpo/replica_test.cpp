@@ -55,12 +55,13 @@ public:
     }
     result<stream_position> last() override { return in_.last; }
     status keep_lease(std::uint64_t epoch, std::chrono::milliseconds) override {
+        if (before_lease) std::exchange(before_lease, nullptr)();
         in_.leases.insert(epoch);
         return {};
     }
     result<bool> has_lease(std::uint64_t epoch) override { return in_.leases.contains(epoch); }
 
-    std::function<void()> before_append;
+    std::function<void()> before_append, before_lease;
     bool loses_answer = false, fails_before = false;
 
 private:
@@ -206,6 +207,12 @@ TEST_P(SimpoReplica, ALeaderHasTheLastCallsOfTheOneBefore) {
     b.lead();
     EXPECT_EQ(b.number(), 12U);
     EXPECT_EQ(append(b, 3), 123U);
+    EXPECT_EQ(a.it->read<&digits::number>().error().code(), errc::conflict);
+    a.follow();
+    entries.leases.clear();
+    a.stream.before_lease = [&] { append(b, 4); };
+    a.lead();
+    EXPECT_EQ(append(a, 5), 12345U);
 }
 
 TEST_P(SimpoReplica, OneOfTwoTakesOver) {
