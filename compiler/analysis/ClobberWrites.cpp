@@ -81,21 +81,9 @@ struct Counts {
 /// Which blocks can follow which, by at least one edge.
 class Reachability {
 public:
-  explicit Reachability(const Function &F) {
+  explicit Reachability(const Function &F) : Reached(F.size()) {
     for (const BasicBlock &Block : F)
       Index[&Block] = Index.size();
-    for (const BasicBlock &Block : F) {
-      BitVector &Set = Reached.emplace_back(Index.size());
-      SmallVector<const BasicBlock *, 16> Work(successors(&Block));
-      while (!Work.empty()) {
-        const BasicBlock *Next = Work.pop_back_val();
-        unsigned I = Index.lookup(Next);
-        if (Set.test(I))
-          continue;
-        Set.set(I);
-        append_range(Work, successors(Next));
-      }
-    }
   }
 
   /// Whether 'To' may be executed after 'From' was; both may be the same
@@ -104,13 +92,29 @@ public:
     if (From->getParent() == To->getParent() && From != To &&
         From->comesBefore(To))
       return true;
-    return Reached[Index.lookup(From->getParent())].test(
-        Index.lookup(To->getParent()));
+    return behind(From->getParent()).test(Index.lookup(To->getParent()));
   }
 
 private:
   DenseMap<const BasicBlock *, unsigned> Index;
-  std::vector<BitVector> Reached;
+  mutable std::vector<BitVector> Reached; ///< empty: nobody has asked yet
+
+  const BitVector &behind(const BasicBlock *Block) const {
+    BitVector &Set = Reached[Index.lookup(Block)];
+    if (!Set.empty())
+      return Set;
+    Set.resize(Index.size());
+    SmallVector<const BasicBlock *, 16> Work(successors(Block));
+    while (!Work.empty()) {
+      const BasicBlock *Next = Work.pop_back_val();
+      unsigned I = Index.lookup(Next);
+      if (Set.test(I))
+        continue;
+      Set.set(I);
+      append_range(Work, successors(Next));
+    }
+    return Set;
+  }
 };
 
 class Decider {

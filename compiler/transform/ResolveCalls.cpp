@@ -8,7 +8,8 @@
 //    it and simplified, at every optimisation level: a virtual call on a local
 //    object, or a std::function, is then a call of a known function, or gone.
 //    What compiles with optimisation compiles without. What LLVM's own inliner
-//    may not put there, or the source wants called (InlineRules.h), stays a call.
+//    may not put there, or the source wants called (InlineRules.h), stays a call,
+//    as does what makes a section larger than InstructionsMax.
 //
 // A txfunc's own body is only ever run in sections (its callers get the entry),
 // so it may be rewritten in place. Sections that have no such call stay as they
@@ -43,7 +44,7 @@ namespace {
 
 constexpr unsigned TargetsMax = 64;
 constexpr unsigned RoundsMax = 12;
-constexpr unsigned InstructionsMax = 50000;
+constexpr unsigned InstructionsMax = 50000; ///< of a section with what is in it
 
 using Targets = SmallSetVector<Function *, 8>;
 
@@ -167,8 +168,8 @@ private:
   /// Takes step 2. Returns false when nothing is left to inline.
   bool inlineAll() {
     bool Any = false;
-    for (bool Grew = true;
-         Grew && Txfunc.getInstructionCount() < InstructionsMax;) {
+    uint64_t Instructions = Txfunc.getInstructionCount();
+    for (bool Grew = true; Grew;) {
       Grew = false;
       SmallVector<CallBase *, 16> Calls;
       for (Instruction &I : instructions(Txfunc))
@@ -177,9 +178,13 @@ private:
               classifyCall(*Call).Kind == CallKind::Body && mayInline(*Call))
             Calls.push_back(Call);
       for (CallBase *Call : Calls) {
+        const uint64_t More = calledFunction(*Call)->getInstructionCount();
         InlineFunctionInfo Info;
-        Grew |=
-            InlineFunction(*Call, Info, /*MergeAttributes=*/true).isSuccess();
+        if (Instructions + More > InstructionsMax ||
+            !InlineFunction(*Call, Info, /*MergeAttributes=*/true).isSuccess())
+          continue;
+        Instructions += More;
+        Grew = true;
       }
       Any |= Grew;
     }
