@@ -46,7 +46,7 @@ def blocks(page):
 def unmarked(page, targets=()):
     """Faults in the marks of a page's blocks: commands in a block that nobody runs; and a `make` of
     an unknown target."""
-    for named in re.finditer(r"`make ([a-z][a-z-]*)", page):
+    for named in re.finditer(r"`make ([a-z][a-z0-9-]*)", page):
         if named[1] not in targets:
             yield f"{page.count(chr(10), 0, named.start()) + 1}: the Makefile has no target {named[1]}"
     for line, language, body, why in blocks(page):
@@ -176,7 +176,7 @@ def run_page(options):
 
 
 def look_at_marks(root):
-    wrong, targets = [], set(re.findall(r"^([a-z][a-z-]*):", (root / "Makefile").read_text(encoding="utf-8"), re.M))
+    wrong, targets = [], set(re.findall(r"^([a-z][a-z0-9-]*):", (root / "Makefile").read_text(encoding="utf-8"), re.M))
     for path in sorted(root.rglob("*.md")):
         if path.relative_to(root).parts[0] not in ("build", "results", ".git"):
             wrong += [f"{path.relative_to(root)}:{each}" for each in unmarked(path.read_text(encoding="utf-8"), targets)]
