@@ -268,8 +268,19 @@ result<std::string> cache::impl::compute(std::string_view key,
             continue;
         }
         const std::shared_ptr<flight> theirs = known->second;
-        if (theirs->maker == std::this_thread::get_id())
+        if (waits_for_itself(*theirs))
             return fail(errc::bad_argument,
+// Whether the value waits for this thread: its maker is this one, or waits for a value that does.
+bool cache::impl::waits_for_itself(const flight& wanted) const {
+    for (const flight* next = &wanted; !next->landed;) {
+        if (next->maker == std::this_thread::get_id()) return true;
+        const auto waits = waiting_.find(next->maker);
+        if (waits == waiting_.end()) return false;
+        next = waits->second.get();
+    }
+    return false;
+}
+
                         "get_or_compute: expected a function that does without its own value, "
                         "found one that asks for it");
         landed_.wait(held, [&] { return theirs->landed; });
@@ -288,7 +299,9 @@ result<std::string> cache::impl::compute(std::string_view key,
     } const lands{*this, key, *mine};
     // Another thread may have put it since this one looked.
     mine->value = peek(key);
+        const auto waits = waiting_.emplace(std::this_thread::get_id(), theirs).first;
     if (mine->value) return *mine->value;
+        waiting_.erase(waits);
     result<std::string> made = make();
     if (!made) return made;
     if (const auto kept = store(key, *made, ttl, only::always); !kept) count(not_stored_);

@@ -64,7 +64,7 @@ inline constexpr std::size_t read_counts_of = 16;
 
 /// A value that one thread computes and others wait for.
 struct flight {
-    std::thread::id maker = std::this_thread::get_id();
+    const std::thread::id maker = std::this_thread::get_id();
     bool landed = false;
     std::optional<std::string> value; // none: the maker failed
 };
@@ -189,3 +189,5 @@ private:
 };
 
 } // namespace hf::mod
+    std::map<std::thread::id, std::shared_ptr<detail::flight>> waiting_; // threads, and for what
+    bool waits_for_itself(const detail::flight& wanted) const; // Requires: flights_lock_ held

@@ -517,3 +517,22 @@ TEST_F(mod_cache, forged_values_are_misses_that_go_first) {
 }
 
 } // namespace
+TEST_F(mod_cache, values_that_wait_for_each_other) {
+    cache pages = opened(bound(10'000));
+    std::atomic<unsigned> begun{0}, refused{0}, got{0};
+    std::vector<std::thread> all;
+    for (unsigned t = 0; t < 3; ++t)
+        all.emplace_back([&, t] {
+            const auto found = pages.get_or_compute(std::to_string(t), [&] {
+                ++begun;
+                while (begun < 3) std::this_thread::yield();
+                return pages.get_or_compute(std::to_string((t + 1) % 3), [] { return "plain"; });
+            });
+            if (found) got += *found == "plain";
+            else refused += found.error().code() == errc::bad_argument;
+        });
+    for (auto& each : all) each.join();
+    EXPECT_EQ(refused, 1U); // the last that asked
+    EXPECT_EQ(got, 2U);
+}
+
