@@ -77,9 +77,14 @@ std::uint64_t cache::impl::bytes_of(std::size_t key_bytes, std::size_t value_byt
 status cache::impl::begin() {
     const auto now = items_.snapshot();
     std::uint64_t bytes = 0, newest = 0;
-    for (const auto& [key, stored] : now) {
-        bytes += bytes_of_stored(key, stored);
-        newest = std::max<std::uint64_t>(newest, cache_entry(stored).head.stored_s);
+    {
+        const auto now = items_.snapshot(); // while it lives, it holds back what is evicted
+        for (const auto& [key, stored] : now) {
+            bytes += bytes_of_stored(key, stored);
+            const std::uint32_t stored_s = cache_entry(stored).head.stored_s;
+            if (stored_s <= detail::latest_put_s)
+                newest = std::max<std::uint64_t>(newest, stored_s);
+        }
     }
     clock_.start(newest);
     bytes_ = bytes;

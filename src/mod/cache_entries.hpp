@@ -22,6 +22,11 @@ struct cache_head {
 };
 static_assert(sizeof(cache_head) == 8 && std::is_trivially_copyable_v<cache_head>);
 
+/// The last second of a put that a clock may say, in 2096. Later ones come from a clock that was
+/// never set, or from a damaged pool: no time goes on from them. A process that runs for ten years
+/// from here on still has seconds that stored_s can hold.
+inline constexpr std::uint32_t latest_put_s = UINT32_MAX - 10U * 366 * 24 * 3600;
+
 /// A value in the pool. One that is too short for a head, in a damaged pool, is one that expired.
 struct cache_entry {
     cache_head head{0, 1};
@@ -33,7 +38,9 @@ struct cache_entry {
         value = stored.substr(sizeof head);
     }
     bool is_over(std::uint64_t now_s) const noexcept {
-        return head.ttl_s != 0 && std::uint64_t{head.stored_s} + head.ttl_s <= now_s;
+        if (head.ttl_s == 0) return false;
+        if (head.stored_s > latest_put_s && head.stored_s > now_s) return true; // nobody knows when
+        return std::uint64_t{head.stored_s} + head.ttl_s <= now_s;
     }
 };
 

@@ -36,7 +36,10 @@ public:
     explicit cache_clock(std::uint64_t (*tests)() noexcept) noexcept : tests_(tests) {}
     void start(std::uint64_t newest_s) noexcept {
         began_s_ = running_s();
-        base_s_ = std::max(tests_ != nullptr ? tests_() : system_s(), newest_s);
+        const std::uint64_t system = tests_ != nullptr ? tests_() : system_s();
+        base_s_ = std::max(system > latest_put_s ? 0 : system, newest_s);
+    /// newest_s: at most latest_put_s. A system clock past that was never set: time goes on from
+    /// newest_s.
     }
     std::uint64_t now_s() const noexcept {
         return base_s_ + std::max(running_s(), began_s_) - began_s_;

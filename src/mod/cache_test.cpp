@@ -328,6 +328,33 @@ TEST_F(mod_cache, a_clock_that_is_set_back_revives_nothing_and_drops_nothing) {
     EXPECT_TRUE(pages->contains("mark"));
 }
 
+TEST_F(mod_cache, a_clock_beyond_2096_is_none) {
+    test_time = 1'800'000'000;
+    const auto run = [&](u64 start) {
+        test_time = start;
+        own_.open();
+        cache pages = opened(bound(10'000));
+        for (const char* key : {"a", "b"}) {
+            ok(pages.put(key, "1", 600s));
+            EXPECT_TRUE(pages.contains(key)) << start;
+            test_time += 599;
+            EXPECT_TRUE(pages.contains(key)) << start;
+            ++test_time;
+            EXPECT_FALSE(pages.contains(key)) << start;
+        }
+        ok(pages.put("last", "1", 6000s));
+    };
+    run(test_time);
+    run(4'420'000'000); // 2110: goes on from the newest put
+    run(u64{1} << 62);
+    EXPECT_TRUE(opened(bound(10'000)).contains("last"));
+    run(1'800'010'000);
+    test_time = 1'800'100'000;
+    EXPECT_FALSE(opened(bound(10'000)).contains("last"));
+    run(test_time);
+    test_time = 1'000'000;
+}
+
 TEST_F(mod_cache, refuses_misuse_with_expected_and_found) {
     const auto at = [&](const cache_options& how) {
         return cache::open(own_.pool(), "pages", how);
@@ -508,8 +535,9 @@ TEST_F(mod_cache, forged_values_are_misses_that_go_first) {
     cache pages = opened(bound(1'000));
     EXPECT_FALSE(pages.get("empty") || pages.get("short") || pages.get("mortal"));
     EXPECT_EQ(pages.get("good"), "value");
-    EXPECT_EQ(pages.get("future"), "value");
-    ok(pages.put("new", "1", 1h)); // in the year 2106, but it lives
+    EXPECT_EQ(pages.get("immortal"), "value");
+    EXPECT_FALSE(pages.get("future")); // no time goes on from that
+    ok(pages.put("new", "1", 1h));
     EXPECT_TRUE(pages.contains("new"));
     ASSERT_TRUE(pages.expire());
     EXPECT_EQ(pages.size(), 3U);
@@ -536,3 +564,4 @@ TEST_F(mod_cache, values_that_wait_for_each_other) {
     EXPECT_EQ(got, 2U);
 }
 
+    ASSERT_TRUE(forged->insert("immortal", with_head(UINT32_MAX, 0)));

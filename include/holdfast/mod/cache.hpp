@@ -27,7 +27,8 @@
 //     entry was stored at, whichever is later; then it runs as long as the machine has been up,
 //     suspended or not. So a system clock that is set back revives nothing and drops nothing. One
 //     that is set forward counts from the next open. While time waits for a clock that was wrong,
-//     entries live longer than they should, by the time between two openings.
+//     entries live longer than they should, by the time between two openings. A time past 2096 is
+//     no clock's: nothing goes on from it, and an entry of that time that can expire has expired.
 //
 // An open looks at every entry once, to count the bytes: they are not stored.
 // Differs from kv's store, which has the same map below: that one is bounded by its pool.
