@@ -42,6 +42,7 @@ struct open_roots {
 } // namespace
 
 cache::impl::~impl() {
+    give_up_reserve();
     if (!listed_) return;
     auto& open = open_roots::of_process();
     const std::scoped_lock held{open.lock};
@@ -57,8 +58,10 @@ bool cache::impl::list() {
 cache::impl::impl(const pool& in, std::string_view name, const cache_options& how,
                   detail::cache_entries items)
     : name_(name), path_(in.internals().file->path()),
-      chunk_bytes_(in.internals().file->shape().chunk_bytes), max_bytes_(how.max_bytes),
-      ttl_(how.ttl), items_(items), clock_(how.clock_s), uses_(places_for(how.max_bytes)) {
+      chunk_bytes_(in.internals().file->shape().chunk_bytes),
+      pool_bytes_max_(in.internals().file->shape().max_bytes),
+      read_only_(in.internals().file->read_only()), max_bytes_(how.max_bytes), ttl_(how.ttl),
+      items_(items), clock_(how.clock_s), uses_(places_for(how.max_bytes)) {
     items_.set_durability(how.when_durable);
 }
 
@@ -75,7 +78,6 @@ std::uint64_t cache::impl::bytes_of(std::size_t key_bytes, std::size_t value_byt
 }
 
 status cache::impl::begin() {
-    const auto now = items_.snapshot();
     std::uint64_t bytes = 0, newest = 0;
     {
         const auto now = items_.snapshot(); // while it lives, it holds back what is evicted
@@ -88,11 +90,10 @@ status cache::impl::begin() {
     }
     clock_.start(newest);
     bytes_ = bytes;
-    if (bytes <= max_bytes_) return {};
+    if (read_only_) return {}; // it keeps what it has
     const std::scoped_lock held{changes_};
-    const auto evicted = erase_all(to_go(bytes - max_bytes_, nullptr));
-    // A pool that is open read-only keeps what it has.
-    return evicted || evicted.error().code() == errc::permission ? status() : evicted.error();
+    if (bytes > pool_bytes_max_ / 2) hold_reserve(); // it may have been full
+    return evict_surplus();
 }
 
 // Reads.
@@ -172,19 +173,25 @@ result<bool> cache::impl::touch(std::string_view key, std::optional<seconds> ttl
     return true;
 }
 
-// Stores head and value under the key. In a full pool it evicts until there is memory for them.
+// Makes the change of the key. While the pool is full, it evicts others until the change finds
+// memory, a string of so many bytes included.
+template <class Change>
+status cache::impl::in_room(std::string_view key, std::size_t string_bytes, Change&& change) {
+    for (unsigned round = 0;; ++round) {
+        status made = change();
+        if (made.ok() || made.code() != errc::pool_full || round == rounds_max) return made;
+        if (!clear_memory(key, string_bytes, round >= rounds_max / 2)) return made;
+    }
+}
+
+// Stores head and value under the key.
 status cache::impl::keep(std::string_view key, cache_head head, std::string_view value) {
     if (const std::uint64_t needed = bytes_of(key.size(), value.size()); needed > max_bytes_)
         return fail(errc::bad_argument, fmt::format("an entry: expected at most {} bytes, found {}",
                                                     max_bytes_, needed));
     stored_.assign(reinterpret_cast<const char*>(&head), sizeof head).append(value);
-    for (unsigned round = 0;; ++round) {
-        status kept = keep_once(key);
-        if (kept.ok()) break;
-        if (kept.code() != errc::pool_full || round == rounds_max ||
-            !clear_memory(key.size() + stored_.size(), round >= rounds_max / 2))
-            return kept;
-    }
+    status kept = in_room(key, key.size() + stored_.size(), [&] { return keep_once(key); });
+    if (!kept.ok()) return kept;
     constexpr std::size_t worth_keeping_bytes = 64 << 10;
     if (stored_.capacity() > worth_keeping_bytes) stored_ = {};
     std::uint32_t next = puts_.load(std::memory_order_relaxed) + 1;
@@ -223,7 +230,11 @@ result<bool> cache::impl::erase(std::string_view key) {
     if (!old) return false;
     const bool over = is_over(cache_entry(*old));
     const std::uint64_t its = bytes_of_stored(key, *old);
-    if (const auto gone = items_.erase(key); !gone) return gone.error();
+    status erased = in_room(key, 0, [&] {
+        const auto gone = items_.erase(key);
+        return gone ? status() : gone.error();
+    });
+    if (!erased.ok()) return erased;
     bytes_ = bytes() - std::min(bytes(), its);
     if (over) count(expirations_);
     return !over;
@@ -252,11 +263,22 @@ result<std::size_t> cache::impl::expire() {
             if (stored && is_over(cache_entry(*stored)))
                 gone.push_back(candidate_of(over[i], *stored, now_s()));
         }
-        const auto erased = erase_all(gone);
+        const auto erased = erase_in_pieces(gone);
         if (!erased) return erased.error();
         erased_count += *erased;
     }
     return erased_count;
+}
+
+// Whether the value waits for this thread: its maker is this one, or waits for a value that does.
+bool cache::impl::waits_for_itself(const flight& wanted) const {
+    for (const flight* next = &wanted; !next->landed;) {
+        if (next->maker == std::this_thread::get_id()) return true;
+        const auto waits = waiting_.find(next->maker);
+        if (waits == waiting_.end()) return false;
+        next = waits->second.get();
+    }
+    return false;
 }
 
 result<std::string> cache::impl::compute(std::string_view key,
@@ -275,20 +297,11 @@ result<std::string> cache::impl::compute(std::string_view key,
         const std::shared_ptr<flight> theirs = known->second;
         if (waits_for_itself(*theirs))
             return fail(errc::bad_argument,
-// Whether the value waits for this thread: its maker is this one, or waits for a value that does.
-bool cache::impl::waits_for_itself(const flight& wanted) const {
-    for (const flight* next = &wanted; !next->landed;) {
-        if (next->maker == std::this_thread::get_id()) return true;
-        const auto waits = waiting_.find(next->maker);
-        if (waits == waiting_.end()) return false;
-        next = waits->second.get();
-    }
-    return false;
-}
-
                         "get_or_compute: expected a function that does without its own value, "
                         "found one that asks for it");
+        const auto waits = waiting_.emplace(std::this_thread::get_id(), theirs).first;
         landed_.wait(held, [&] { return theirs->landed; });
+        waiting_.erase(waits);
         if (theirs->value) return *theirs->value;
     }
     struct landing {
@@ -304,9 +317,7 @@ bool cache::impl::waits_for_itself(const flight& wanted) const {
     } const lands{*this, key, *mine};
     // Another thread may have put it since this one looked.
     mine->value = peek(key);
-        const auto waits = waiting_.emplace(std::this_thread::get_id(), theirs).first;
     if (mine->value) return *mine->value;
-        waiting_.erase(waits);
     result<std::string> made = make();
     if (!made) return made;
     if (const auto kept = store(key, *made, ttl, only::always); !kept) count(not_stored_);

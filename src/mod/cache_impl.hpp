@@ -7,6 +7,8 @@
 //     changes with a commit, under that lock.
 // (2) uses_ has a place for each hash, and hashes may share one: that makes an entry seem younger,
 //     never older. A place is the number of puts at its last use; 0: before the open.
+// (3) An erasure makes nodes before it gives any up. reserve_ has those of a few, once the pool was
+//     full: or nothing could be evicted when the last of them have gone to others.
 #pragma once
 
 #include <mod/cache_entries.hpp>
@@ -24,6 +26,7 @@
 #include <memory>
 #include <mutex>
 #include <new>
+#include <span>
 #include <thread>
 #include <vector>
 
@@ -34,12 +37,12 @@ namespace detail {
 class cache_clock {
 public:
     explicit cache_clock(std::uint64_t (*tests)() noexcept) noexcept : tests_(tests) {}
+    /// newest_s: at most latest_put_s. A system clock past that was never set: time goes on from
+    /// newest_s.
     void start(std::uint64_t newest_s) noexcept {
         began_s_ = running_s();
         const std::uint64_t system = tests_ != nullptr ? tests_() : system_s();
         base_s_ = std::max(system > latest_put_s ? 0 : system, newest_s);
-    /// newest_s: at most latest_put_s. A system clock past that was never set: time goes on from
-    /// newest_s.
     }
     std::uint64_t now_s() const noexcept {
         return base_s_ + std::max(running_s(), began_s_) - began_s_;
@@ -160,17 +163,27 @@ private:
     std::optional<detail::cache_entry> alive(std::string_view key) const;
     status keep(std::string_view key, detail::cache_head head, std::string_view value);
     status keep_once(std::string_view key);
+    template <class Change>
+    status in_room(std::string_view key, std::size_t string_bytes, Change&& change);
     candidate candidate_of(std::string_view key, std::string_view stored,
                            std::uint64_t now) const noexcept;
     std::vector<candidate> look(std::uint64_t entries, std::uint64_t weight,
                                 const std::string_view* spared);
     std::vector<candidate> to_go(std::uint64_t need, const std::string_view* spared);
-    result<std::size_t> erase_all(const std::vector<candidate>& all);
+    result<std::size_t> erase_all(std::span<const candidate> all);
+    result<std::size_t> erase_in_pieces(std::vector<candidate>& all);
+    bool erase_first(std::span<const candidate> all);
+    status evict_surplus();
     void account(std::uint64_t left, const std::vector<candidate>& gone) noexcept;
-    bool clear_memory(std::size_t string_bytes, bool whole_chunk);
+    bool clear_memory(std::string_view spared, std::size_t string_bytes, bool whole_chunk);
+    bool frees_what_goes();
+    void hold_reserve();
+    void give_up_reserve() noexcept;
 
     const std::string name_, path_;
-    const std::uint64_t chunk_bytes_, max_bytes_;
+    const std::uint64_t chunk_bytes_, pool_bytes_max_;
+    const bool read_only_;
+    const std::uint64_t max_bytes_;
     const seconds ttl_;
     detail::cache_entries items_;
     detail::cache_clock clock_;
@@ -178,19 +191,21 @@ private:
 
     std::mutex changes_; // (1)
     std::atomic<std::uint64_t> bytes_{0};
-    std::uint64_t hand_ = 0; // the hash at which the next look begins
-    std::string stored_;     // what keep() stores
-    use_table uses_;         // (2)
+    std::uint64_t hand_ = 0;   // the hash at which the next look begins
+    std::string stored_;       // what keep() stores
+    std::vector<ref> reserve_; // (3): free nodes
+    bool reserve_whole_ = false;
+    use_table uses_; // (2)
     std::atomic<std::uint32_t> puts_{1};
 
     std::mutex flights_lock_;
     std::condition_variable landed_;
     std::map<std::string, std::shared_ptr<detail::flight>, std::less<>> flights_;
+    std::map<std::thread::id, std::shared_ptr<detail::flight>> waiting_; // threads, and for what
+    bool waits_for_itself(const detail::flight& wanted) const; // Requires: flights_lock_ held
 
     std::array<detail::read_counts, detail::read_counts_of> reads_;
     std::atomic<std::uint64_t> evictions_{0}, expirations_{0}, not_stored_{0};
 };
 
 } // namespace hf::mod
-    std::map<std::thread::id, std::shared_ptr<detail::flight>> waiting_; // threads, and for what
-    bool waits_for_itself(const detail::flight& wanted) const; // Requires: flights_lock_ held

@@ -420,6 +420,75 @@ TEST_F(mod_cache, a_full_pool_evicts) {
     }
 }
 
+TEST_F(mod_cache, a_full_pool_of_one_size_evicts) {
+    struct {
+        u64 value_bytes, pool_bytes;
+    } const cases[] = {{100, 3_MiB}, {200, 4_MiB}}; // 19 000 and 15 000 have room
+    for (const auto& [value_bytes, pool_bytes] : cases) {
+        own_.make_new(hf::mode::process, pool_bytes);
+        std::optional<cache> pages = opened(bound(64_MiB));
+        const auto put = [&](u64 from, u64 to) {
+            u64 refused = 0;
+            for (u64 i = from; i < to; ++i)
+                refused += !pages->put(std::to_string(i), value_of(i, value_bytes)).ok();
+            return refused;
+        };
+        EXPECT_EQ(put(0, 22'000), 0U) << value_bytes;
+        EXPECT_EQ(pages->get("21999"), value_of(21'999, value_bytes));
+        for (u64 i = 0; i < 22'000; i += 50) {
+            const std::string key = std::to_string(i);
+            const bool there = pages->contains(key);
+            EXPECT_EQ(yes(pages->erase(key)), there);
+        }
+        for (const u64 percent : {200U, 99U, 50U, 2U}) { // a smaller bound than what it has
+            EXPECT_EQ(put(22'000, 23'000), 0U) << value_bytes << ", before " << percent;
+            const u64 max_bytes = pages->bytes() * percent / 100;
+            pages.reset();
+            if (percent == 50) own_.crash_and_open();
+            else own_.open();
+            pages = opened(bound(max_bytes));
+            EXPECT_LE(pages->bytes(), max_bytes);
+            EXPECT_GT(pages->bytes(), std::min(max_bytes, pool_bytes / 2) * 9 / 10);
+            EXPECT_EQ(pages->bytes(), counted(*pages));
+        }
+        ok(own_.store().verify());
+        pages.reset();
+    }
+}
+
+TEST_F(mod_cache, a_full_pool_that_a_view_holds_back_loses_nothing) {
+    own_.make_new(hf::mode::process, 2_MiB);
+    cache pages = opened(bound(64_MiB));
+    for (u64 i = 0; i < 300; ++i) ok(pages.put(std::to_string(i), value_of(i, 20'000)));
+    std::vector<std::string> keys;
+    pages.for_each([&](auto key, auto) { return keys.emplace_back(key), true; });
+    ASSERT_GT(keys.size(), 40U);
+    {
+        const auto held = pages.view(keys.front());
+        std::size_t refused = 0;
+        for (std::size_t i = 0; i < keys.size(); i += 4) {
+            const std::string& key = keys[i];
+            const auto before = pages.get(key);
+            const status put = pages.put(key, value_of(7, 21'000));
+            if (before && !put.ok()) {
+                ++refused;
+                EXPECT_TRUE(pages.get(key) == before);
+                expect_error(put, errc::pool_full, "");
+            }
+            const bool there = pages.contains(key);
+            (void)pages.touch(key, 1h);
+            EXPECT_EQ(pages.contains(key), there);
+        }
+        EXPECT_GT(refused, 10U);
+        EXPECT_GE(pages.size() + 4, keys.size());
+        EXPECT_EQ(held->size(), 20'000U);
+    }
+    u64 stored = 0;
+    for (const std::string& key : keys) stored += pages.put(key, value_of(8, 21'000)).ok();
+    EXPECT_GT(stored, keys.size() * 9 / 10);
+    EXPECT_EQ(pages.bytes(), counted(pages));
+}
+
 TEST_F(mod_cache, a_value_is_computed_once) {
     cache pages = opened(bound(100'000));
     std::atomic<unsigned> made{0}, right{0};
@@ -470,6 +539,25 @@ TEST_F(mod_cache, a_value_that_cannot_be_made_or_stored) {
     for (auto& each : all) each.join();
     EXPECT_EQ(got, 3U);
     EXPECT_EQ(tries, 2U);
+}
+
+TEST_F(mod_cache, values_that_wait_for_each_other) {
+    cache pages = opened(bound(10'000));
+    std::atomic<unsigned> begun{0}, refused{0}, got{0};
+    std::vector<std::thread> all;
+    for (unsigned t = 0; t < 3; ++t)
+        all.emplace_back([&, t] {
+            const auto found = pages.get_or_compute(std::to_string(t), [&] {
+                ++begun;
+                while (begun < 3) std::this_thread::yield();
+                return pages.get_or_compute(std::to_string((t + 1) % 3), [] { return "plain"; });
+            });
+            if (found) got += *found == "plain";
+            else refused += found.error().code() == errc::bad_argument;
+        });
+    for (auto& each : all) each.join();
+    EXPECT_EQ(refused, 1U); // the last that asked
+    EXPECT_EQ(got, 2U);
 }
 
 TEST_F(mod_cache, threads_read_beside_writers) {
@@ -530,6 +618,7 @@ TEST_F(mod_cache, forged_values_are_misses_that_go_first) {
     ASSERT_TRUE(forged->insert("empty", ""));
     ASSERT_TRUE(forged->insert("short", "1234567"));
     ASSERT_TRUE(forged->insert("future", with_head(UINT32_MAX, UINT32_MAX)));
+    ASSERT_TRUE(forged->insert("immortal", with_head(UINT32_MAX, 0)));
     ASSERT_TRUE(forged->insert("mortal", with_head(5, 7)));
     ASSERT_TRUE(forged->insert("good", with_head(0, 0)));
     cache pages = opened(bound(1'000));
@@ -539,29 +628,11 @@ TEST_F(mod_cache, forged_values_are_misses_that_go_first) {
     EXPECT_FALSE(pages.get("future")); // no time goes on from that
     ok(pages.put("new", "1", 1h));
     EXPECT_TRUE(pages.contains("new"));
+    test_time += 3600;
+    EXPECT_FALSE(pages.contains("new"));
     ASSERT_TRUE(pages.expire());
-    EXPECT_EQ(pages.size(), 3U);
+    EXPECT_EQ(pages.size(), 2U);
     EXPECT_EQ(pages.bytes(), counted(pages));
 }
 
 } // namespace
-TEST_F(mod_cache, values_that_wait_for_each_other) {
-    cache pages = opened(bound(10'000));
-    std::atomic<unsigned> begun{0}, refused{0}, got{0};
-    std::vector<std::thread> all;
-    for (unsigned t = 0; t < 3; ++t)
-        all.emplace_back([&, t] {
-            const auto found = pages.get_or_compute(std::to_string(t), [&] {
-                ++begun;
-                while (begun < 3) std::this_thread::yield();
-                return pages.get_or_compute(std::to_string((t + 1) % 3), [] { return "plain"; });
-            });
-            if (found) got += *found == "plain";
-            else refused += found.error().code() == errc::bad_argument;
-        });
-    for (auto& each : all) each.join();
-    EXPECT_EQ(refused, 1U); // the last that asked
-    EXPECT_EQ(got, 2U);
-}
-
-    ASSERT_TRUE(forged->insert("immortal", with_head(UINT32_MAX, 0)));

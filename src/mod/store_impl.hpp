@@ -244,6 +244,12 @@ public:
         if (counts_unknown_ && !trace_done_.load(std::memory_order_acquire)) (void)wait_for_trace();
     }
     status collect();
+    /// Whether nodes that the root gave up wait: behind collect(), for the end of a version.
+    static bool holds_back(const root& of) noexcept {
+        root::volatile_part& owner = of.part_->owner();
+        const std::scoped_lock held{owner.lock};
+        return !owner.retired.empty();
+    }
     store_account account();
     status verify();
 

@@ -106,7 +106,7 @@ public:
     /// evicted here.
     ///
     /// Cost:     reads every entry.
-    /// Ordering: 0 points; 1 if it evicts, at most 4 to create it.
+    /// Ordering: 0 points; 1 if it evicts, at most 4 to create it; more in a pool that was full.
     /// Errors:   bad_argument (max_bytes 0, a wrong ttl, a wrong name), in_use (this process has it
     ///           open already: copy that handle), wrong_layout (the name belongs to
     ///           another structure), pool_full, limit_reached. In a pool that is open read-only:
@@ -129,9 +129,10 @@ public:
     /// Ordering: 1 point, 2 with durability::on_return.
     /// Crash:    all of it, evictions included, or nothing.
     /// Errors:   bad_argument (a wrong ttl; the entry is larger than max_bytes), pool_full.
-    ///           A full pool evicts until there is room, as long as no view holds it back. An entry
-    ///           of more than 8 KiB needs whole chunks in a row, and may find none: then others may
-    ///           have been evicted for nothing. The key has its old value after an error.
+    ///           A full pool evicts until there is room, in commits of their own. While a reader
+    ///           holds back what is evicted, a put waits for about 20 ms, then evicts no more. An
+    ///           entry of more than 8 KiB needs whole chunks in a row, and may find none: then
+    ///           others may have been evicted for nothing. The key has its old value after an error.
     status put(std::string_view key, std::string_view value, std::optional<seconds> ttl = {});
     /// put, unless the key is there and alive. Returns whether it stored. Ordering: 0 if not.
     result<bool> add(std::string_view key, std::string_view value, std::optional<seconds> ttl = {});
@@ -152,7 +153,8 @@ public:
     /// fails or throws, its caller gets that, and one of the others makes the value anew. A value
     /// that cannot be stored is returned all the same, and counted (not_stored).
     ///
-    /// Errors:   those of make(); bad_argument: make() asks for its own key; a wrong ttl.
+    /// Errors:   those of make(); bad_argument: make() asks for its own key, or for one whose
+    ///           maker waits for this one, in this cache; a wrong ttl.
     template <std::invocable Make>
     result<std::string> get_or_compute(std::string_view key, Make&& make,
                                        std::optional<seconds> ttl = {}) {
