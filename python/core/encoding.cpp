@@ -297,17 +297,27 @@ private:
     nb::object copied_; // for Python code
 };
 
-/// An empty object of a frozen type.
-nb::object empty(PyTypeObject* type) {
-    static PyObject* const nothing = PyTuple_New(0);
-    PyObject* const made = type->tp_new(type, nothing, nullptr);
+nb::object stolen(PyObject* made) {
     if (made == nullptr) throw nb::python_error();
     return nb::steal(made);
 }
 
-nb::object stolen(PyObject* made) {
-    if (made == nullptr) throw nb::python_error();
-    return nb::steal(made);
+/// An empty object of a frozen type.
+nb::object empty(PyTypeObject* type) {
+    static PyObject* const nothing = PyTuple_New(0);
+    return stolen(type->tp_new(type, nothing, nullptr));
+}
+
+/// Hides from gc.get_objects() what has still to be filled: code of the program that runs meanwhile
+/// would find items that are not there. Dicts cannot be hidden, but are whole after each item.
+nb::object hidden(nb::object made) {
+    PyObject_GC_UnTrack(made.ptr());
+    return made;
+}
+
+nb::object shown(nb::object filled) {
+    if (PyObject_GC_IsTracked(filled.ptr()) == 0) PyObject_GC_Track(filled.ptr());
+    return filled;
 }
 
 std::uint64_t decoder::varint() {
@@ -387,22 +397,17 @@ nb::object decoder::bytes() {
 }
 
 nb::object decoder::sequence(unsigned what, unsigned depth, bool key) {
-    const std::uint64_t items = count(1);
-    if (what == tuple || frozen_) { // a frozen list is one of a kind of its own
-        const auto size = static_cast<Py_ssize_t>(items);
-        nb::object made =
-            stolen(what == tuple ? PyTuple_New(size) : frozen.list->tp_alloc(frozen.list, size));
-        for (std::uint64_t i = 0; i < items; ++i)
-            PyTuple_SET_ITEM(made.ptr(), static_cast<Py_ssize_t>(i),
-                             value(depth, key).release().ptr());
-        return made;
+    const auto items = static_cast<Py_ssize_t>(count(1));
+    if (what == tuple && items == 0) return stolen(PyTuple_New(0)); // the only one
+    const bool plain_list = what == list && !frozen_;
+    nb::object made = hidden(stolen(plain_list      ? PyList_New(items)
+                                    : what == tuple ? PyTuple_New(items)
+                                                    : frozen.list->tp_alloc(frozen.list, items)));
+    for (Py_ssize_t i = 0; i < items; ++i) {
+        PyObject* const each = value(depth, key).release().ptr();
+        plain_list ? PyList_SET_ITEM(made.ptr(), i, each) : PyTuple_SET_ITEM(made.ptr(), i, each);
     }
-    nb::object made = stolen(PyList_New(0));
-    for (std::uint64_t i = 0; i < items; ++i) {
-        const nb::object each = value(depth, key);
-        if (PyList_Append(made.ptr(), each.ptr()) != 0) throw nb::python_error();
-    }
-    return made;
+    return shown(std::move(made));
 }
 
 nb::object decoder::key_above(std::string_view& last, unsigned depth) {
@@ -433,9 +438,9 @@ nb::object decoder::entries(unsigned depth) {
 nb::object decoder::elements(unsigned what, unsigned depth) {
     const std::size_t begin = at_;
     const std::uint64_t items = count(1);
-    nb::object made = what == frozenset ? stolen(PyFrozenSet_New(nullptr))
-                      : frozen_         ? empty(frozen.set)
-                                        : stolen(PySet_New(nullptr));
+    nb::object made = hidden(what == frozenset ? stolen(PyFrozenSet_New(nullptr))
+                             : frozen_         ? empty(frozen.set)
+                                               : stolen(PySet_New(nullptr)));
     std::string_view last;
     for (std::uint64_t i = 0; i < items; ++i) {
         const nb::object each = key_above(last, depth);
@@ -444,7 +449,7 @@ nb::object decoder::elements(unsigned what, unsigned depth) {
     }
     if (static_cast<std::uint64_t>(PySet_GET_SIZE(made.ptr())) != items)
         wrong("expected a set of different elements", begin);
-    return made;
+    return shown(std::move(made));
 }
 
 /// Makes an instance of a class that the program has registered (3).

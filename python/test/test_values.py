@@ -21,6 +21,8 @@ import pathlib
 import pickle
 import random
 import struct
+import subprocess
+import sys
 import tracemalloc
 import types
 import unittest
@@ -55,6 +57,47 @@ NEW_EXAMPLES = [
     (datetime.time(1, 2, 3, 4, fold=1), "14" "010203" "000004" "01"),
 ]
 CASES = 3000  # random values
+# Reads what gc.get_objects() has while a value is made, and keeps it.
+WALKER = """
+import gc, sys, holdfast
+
+class Walker:
+    def __init__(self, number):
+        self.number = number
+
+calls, seen = 0, []
+
+def decode(number):
+    global calls
+    calls += 1
+    for each in gc.get_objects():
+        if type(each) in (tuple, list, set, frozenset, holdfast.FrozenList, holdfast.FrozenSet) and each is not seen:
+            items = list(each)
+            if len(items) == 5 or any(type(item) is Walker for item in items):
+                seen.append(each)
+    if number == raises:
+        raise ZeroDivisionError
+    return Walker(number)
+
+holdfast.register(Walker, encode=lambda walker: walker.number, decode=decode)
+with holdfast.Map(sys.argv[1]) as kept:
+    for kind in (tuple, list, set, frozenset):
+        for read in (kept.__getitem__, kept.pop):
+            for raises in (None, 3):
+                del seen[:]
+                kept["a"] = kind(map(Walker, range(5)))
+                calls = 0
+                try:
+                    value = read("a")
+                except ZeroDivisionError:
+                    value = None
+                assert calls == (5 if raises is None else 4), calls
+                assert (value is None) == (raises is not None)
+                half = [each for each in seen if 0 < sum(type(item) is Walker for item in each) < 5]
+                assert not half, (kind, half)
+                if value is not None:
+                    assert gc.is_tracked(value) and sorted(each.number for each in value) == [*range(5)]
+"""
 
 
 @holdfast.register
@@ -373,6 +416,11 @@ class Stored(Pooled):
         self.assertEqual(kept["plain"], [Plain(7)])
         self.assertEqual(kept["all"], {Flavour.SWEET: (Point(1), {Flavour.SOUR})})
         self.pool.verify()
+
+    def test_no_code_meets_a_value_that_is_half_made(self):
+        """The program's code runs meanwhile: decode here, and other threads."""
+        made = subprocess.run([sys.executable, "-c", WALKER, self.folder / "walked.hf"], stderr=subprocess.PIPE, text=True)
+        self.assertEqual((made.returncode, made.stderr), (0, ""))
 
     def test_keys_of_registered_classes(self):
         kept = holdfast.Map(self.pool)
