@@ -76,11 +76,10 @@ def _as_set(name):
 @_frozen(set, "add", "clear", "difference_update", "discard", "intersection_update", "pop", "remove", "symmetric_difference_update",
          "update", "__iand__", "__ior__", "__isub__", "__ixor__")
 class FrozenSet(frozenset):
-    """A frozenset below; what is made of it is a set."""
+    """A frozenset below, with its hash, for it is equal to one: a set of sets can be asked for it. What is made of it is a set."""
 
     __slots__ = ()
     __class__ = property(lambda self: set)
-    __hash__ = None
     __repr__ = lambda self: repr(set(self))
 
 

@@ -89,8 +89,21 @@ class FrozenTest(Pooled):
         for call in (len, sorted, repr, lambda v: v | {3}, lambda v: {3} | v, lambda v: v & {1}, lambda v: {1} & v, lambda v: v - {1}, lambda v: {1, 3} - v,
                      lambda v: v ^ {1}, lambda v: {3} ^ v, lambda v: v.union([3], [4]), lambda v: v.intersection([1]), lambda v: v.difference([1]),
                      lambda v: v.symmetric_difference([3]), lambda v: v.copy(), lambda v: v <= {1, 2, 3}, lambda v: {1} < v, lambda v: v == {1, 2},
-                     lambda v: v.issubset([1, 2]), lambda v: v.isdisjoint([3]), lambda v: 1 in v, lambda v: isinstance(v, set), hash, lambda v: v | [1]):
+                     lambda v: v.issubset([1, 2]), lambda v: v.isdisjoint([3]), lambda v: 1 in v, lambda v: isinstance(v, set), lambda v: v | [1],
+                     lambda v: v in {frozenset({1, 2})}, lambda v: v in {frozenset({1})}, lambda v: v in [frozenset({1, 2})]):
             self.same(call, some, {1, 2})
+
+    def test_asked_for_as_the_guide_says(self):
+        kept = holdfast.Map(self.pool)
+        kept["a"] = {"list": [1], "set": {1, 2}}
+        read = kept["a"]
+        self.assertTrue(isinstance(read["list"], tuple) and isinstance(read["list"], list))
+        self.assertEqual(hash(read["set"]), hash(frozenset({1, 2})))
+        self.assertEqual({read["set"]: 1}[frozenset({2, 1})], 1)
+        with self.assertRaisesRegex(TypeError, "frozen"):
+            type(read).fromkeys("a")
+        with self.assertRaisesRegex(TypeError, "which would come back as a set"):
+            kept[read["set"]] = 1        # as a set
 
     def test_setdefault_of_a_new_key_gives_no_list_to_lose_things_in(self):
         kept = holdfast.Map(self.pool)
