@@ -16,9 +16,10 @@
 // gets the pool's bytes. What has to be looked at in memory, or copied there, is
 // left to the engine's runtime, which knows where the bytes are.
 //
-// An 8-byte integer is checked in line as well: next to none look like an
-// address. Integers of less than a word, floating-point numbers and strings are
-// not looked at.
+// A value of 8 bytes is checked in line as well: next to none look like an
+// address. It may be a floating-point number: where one shares a union with a
+// pointer, the optimiser moves either as the number. Values of less than a word
+// and strings are not looked at.
 #include "transform/RelocateAccesses.h"
 #include "analysis/Origin.h"
 #include "transform/AccessWalk.h"
@@ -55,7 +56,7 @@ struct Access {
   enum Kind {
     LoadPointer,   ///< of a pointer or a vector of them: translate the result
     StorePointer,  ///< translate operand Operand
-    LoadWord,      ///< of a 64-bit integer: check the result
+    LoadWord,      ///< of another value of 64 bits: check the result
     StoreWord,     ///< check operand Operand
     RawLoad,       ///< check the memory, before
     RawStore,      ///< check operand Operand, before
@@ -127,8 +128,11 @@ private:
   uint64_t storeBytes(Type *T) const {
     return Layout.getTypeStoreSize(T).getKnownMinValue();
   }
-  bool mayHoldAddress(Type *T) const {
-    return storeBytes(T) >= WordBytes && !T->isFPOrFPVectorTy();
+  bool mayHoldAddress(Type *T) const { return storeBytes(T) >= WordBytes; }
+  /// Whether its bits are those of a 64-bit integer: also of a double, and of a
+  /// vector of 8 bytes.
+  bool isWord(Type *T) const {
+    return CastInst::isBitCastable(T, Type::getInt64Ty(Context));
   }
 
   void add(Access A) {
@@ -140,7 +144,7 @@ private:
               Access::Kind Word) {
     if (isPointerType(T) || becomesPointer(I))
       add({&I, Pointer, Address});
-    else if (T->isIntegerTy(64))
+    else if (isWord(T))
       add({&I, Word, Address});
     else if (mayHoldAddress(T))
       raw(I, Address, bytes(storeBytes(T)));
@@ -156,7 +160,7 @@ private:
       add({&I, Access::StorePointer, Address, Operand});
     else if (isa<Constant>(V) && !isa<ConstantExpr>(V))
       return; // a number written down in the program is no address of a pool
-    else if (T->isIntegerTy(64))
+    else if (isWord(T))
       add({&I, Access::StoreWord, Address, Operand});
     else if (mayHoldAddress(T))
       add({&I, Access::RawStore, Address, Operand});
@@ -380,6 +384,7 @@ private:
     bool Stored = A.What == Access::StoreWord;
     if (!V)
       V = Builder.CreateExtractValue(A.At, 0);
+    V = Builder.CreateBitCast(V, Word);
     Value *Looks =
         Stored ? Builder.CreateICmpEQ(Builder.CreateLShr(V, HF_RELOCATED_SHIFT),
                                       Builder.getInt64(HF_RELOCATED_BITS))

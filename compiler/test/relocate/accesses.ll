@@ -97,6 +97,34 @@ define void @vector(ptr %p, <2 x ptr> %v) {
   ret void
 }
 
+; A floating-point number, or a vector as wide, may be a pointer that shares a union with it.
+define double @number(ptr %p, double %v) {
+; CHECK-LABEL: define double @number(
+; CHECK: %old = load double, ptr %p
+; CHECK: %[[READ:.*]] = bitcast double %old to i64
+; CHECK: sub i64 %[[READ]], 95657511616512
+; CHECK: call void @hf_relocated_raw_load(ptr %p, i64 8,
+; CHECK: %[[STORED:.*]] = bitcast double %v to i64
+; CHECK: lshr i64 %[[STORED]], 42
+; CHECK: call void @hf_relocated_store_word(ptr %p, i64 %[[STORED]],
+; CHECK: store double %v, ptr %p
+  %old = load double, ptr %p
+  store double %v, ptr %p
+  ret double %old
+}
+define <2 x float> @two_floats(ptr %p, <2 x float> %v) {
+; CHECK-LABEL: define <2 x float> @two_floats(
+; CHECK: %old = load <2 x float>, ptr %p
+; CHECK: bitcast <2 x float> %old to i64
+; CHECK: call void @hf_relocated_raw_load(ptr %p, i64 8,
+; CHECK: %[[STORED:.*]] = bitcast <2 x float> %v to i64
+; CHECK: call void @hf_relocated_store_word(ptr %p, i64 %[[STORED]],
+; CHECK: store <2 x float> %v, ptr %p
+  %old = load <2 x float>, ptr %p
+  store <2 x float> %v, ptr %p
+  ret <2 x float> %old
+}
+
 ; Bytes of unknown type are looked at before they are read or stored.
 define <2 x i64> @wide(ptr %p, <2 x i64> %v) {
 ; CHECK-LABEL: define <2 x i64> @wide(
@@ -107,6 +135,38 @@ define <2 x i64> @wide(ptr %p, <2 x i64> %v) {
   %old = load <2 x i64>, ptr %p
   store <2 x i64> %v, ptr %p
   ret <2 x i64> %old
+}
+
+; Wider numbers are such bytes.
+define <4 x float> @wide_numbers(ptr %p, <4 x float> %v) {
+; CHECK-LABEL: define <4 x float> @wide_numbers(
+; CHECK: call void @hf_relocated_raw_load(ptr %p, i64 16,
+; CHECK: load <4 x float>, ptr %p
+; CHECK: call void @hf_relocated_raw_store(ptr %p, ptr %{{.*}}, i64 16,
+; CHECK: store <4 x float> %v, ptr %p
+  %old = load <4 x float>, ptr %p
+  store <4 x float> %v, ptr %p
+  ret <4 x float> %old
+}
+define x86_fp80 @extended(ptr %p, x86_fp80 %v) {
+; CHECK-LABEL: define x86_fp80 @extended(
+; CHECK: call void @hf_relocated_raw_load(ptr %p, i64 10,
+; CHECK: load x86_fp80, ptr %p
+; CHECK: call void @hf_relocated_raw_store(ptr %p, ptr %{{.*}}, i64 10,
+; CHECK: store x86_fp80 %v, ptr %p
+  %old = load x86_fp80, ptr %p
+  store x86_fp80 %v, ptr %p
+  ret x86_fp80 %old
+}
+define <2 x double> @masked(ptr %p, <2 x double> %v, <2 x i1> %m) {
+; CHECK-LABEL: define <2 x double> @masked(
+; CHECK: call void @hf_relocated_raw_load(ptr %p, i64 16,
+; CHECK: call <2 x double> @llvm.masked.load
+; CHECK: call void @hf_relocated_raw_store(ptr %p, ptr %{{.*}}, i64 16,
+; CHECK: call void @llvm.masked.store
+  %old = call <2 x double> @llvm.masked.load.v2f64.p0(ptr %p, i32 8, <2 x i1> %m, <2 x double> %v)
+  call void @llvm.masked.store.v2f64.p0(<2 x double> %v, ptr %p, i32 8, <2 x i1> %m)
+  ret <2 x double> %old
 }
 
 ; A copy asks for either side.
@@ -149,8 +209,8 @@ define void @by_value(ptr %p) {
   ret void
 }
 
-; Locals are elsewhere; nothing small, no floating-point number and no null is an address.
-define void @left_alone(ptr %p, i32 %v, double %d) {
+; Locals are elsewhere; nothing small, no number of the program's text and no null is an address.
+define void @left_alone(ptr %p, i32 %v, float %d) {
 ; CHECK-LABEL: define void @left_alone(
 ; CHECK-NOT: hf_relocated
 ; CHECK: ret void
@@ -158,7 +218,8 @@ define void @left_alone(ptr %p, i32 %v, double %d) {
   store ptr %p, ptr %a
   %q = load ptr, ptr %a
   store i32 %v, ptr %q
-  store double %d, ptr %q
+  store float %d, ptr %q
+  store double 7.0, ptr %q
   store ptr null, ptr %q
   store i64 7, ptr %q
   ret void
@@ -172,6 +233,8 @@ define ptr @promises(ptr nocapture readonly %p) memory(argmem: read) {
 }
 
 declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
+declare <2 x double> @llvm.masked.load.v2f64.p0(ptr, i32, <2 x i1>, <2 x double>)
+declare void @llvm.masked.store.v2f64.p0(<2 x double>, ptr, i32, <2 x i1>)
 declare i32 @memcmp(ptr, ptr, i64)
 declare void @taken(ptr)
 

@@ -20,6 +20,10 @@ struct three {
   list *at;
   long other;
 };
+union either {
+  double number;
+  list *at;
+};
 HF_PURE three made(list *at) noexcept;
 
 // CHECK-LABEL: define internal void @_Z4linkP4listS0_.hf_body(
@@ -70,6 +74,23 @@ HF_TXFUNC int compare(long *with, const long *from, unsigned long bytes) {
 // CHECK: call ptr @hf_redo_write(
 // CHECK: ret void
 HF_TXFUNC void make(three *to, list *at) { ::new (static_cast<void *>(to)) three(made(at)); }
+// A number is looked at as well: a pointer may share a union with it.
+// CHECK-LABEL: define internal void @_Z3putP6eitherS0_P4listd.hf_body(
+// CHECK: call void @hf_relocated_store_word(
+// CHECK: load double, ptr %{{[0-9]+}}, align 1
+// CHECK: call void @hf_redo_relocated_raw_load(ptr %{{[0-9]+}}, i64 8,
+// CHECK: call void @hf_relocated_store_word(
+// CHECK: call ptr @hf_redo_write(
+// CHECK: ret void
+HF_TXFUNC void put(either *to, either *from, list *at, double number) {
+  to->number = number;
+  either made = *from; // may have waited
+  if (number > 0)
+    made.number *= number;
+  else
+    made.at = at;
+  *to = made;
+}
 // CHECK-LABEL: define internal void @_Z4linkP4listS0_.hf(
 
 // AUTO-LABEL: define internal void @_Z4linkP4listS0_.hf_body.{{[0-9]+}}(

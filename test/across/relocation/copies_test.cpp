@@ -12,6 +12,8 @@
 #include <atomic>
 #include <cstring>
 #include <fcntl.h>
+#include <new>
+#include <variant>
 
 namespace {
 
@@ -78,6 +80,17 @@ protected:
     std::uint64_t shift = 0; // from an address here to its form in the file
 };
 
+struct either {
+    bool is_number;
+    union {
+        double number;
+        item* at;
+    };
+};
+using variant = std::variant<double, item*>;
+using four_floats [[gnu::vector_size(16)]] = float;
+using two_floats [[gnu::vector_size(8)]] = float;
+
 // The optimiser must not see through the copies.
 template <class T> [[gnu::noinline]] void assign(T* to, const T* from) { *to = *from; }
 [[gnu::noinline]] void assign_array(item** to, item* const* from, std::size_t count) {
@@ -94,6 +107,27 @@ template <class T> [[gnu::noinline]] T loaded(const T* from) { return *from; }
 [[gnu::noinline]] void set_both(two_links* to, item* a, item* b) {
     to->one = a;
     to->two = b;
+}
+
+/// Makes one of them apart first: the optimiser moves either as a double.
+[[gnu::noinline]] void put(either* to, item* at, double number) {
+    either made;
+    made.is_number = number > 0;
+    if (made.is_number) made.number = number;
+    else made.at = at;
+    *to = made;
+}
+[[gnu::noinline]] std::uint64_t number_of(const either* from) {
+    const either seen = *from;
+    return seen.is_number ? static_cast<std::uint64_t>(seen.number * 2) : seen.at->number;
+}
+[[gnu::noinline]] void put(variant* to, item* at, double number) {
+    *to = number > 0 ? variant(number) : variant(at);
+}
+[[gnu::noinline]] double number_of(const variant* from) {
+    const variant seen = *from;
+    if (const double* number = std::get_if<double>(&seen)) return *number;
+    return static_cast<double>(std::get<item*>(seen)->number);
 }
 
 TEST_F(Copies, APointerHasItsCanonicalFormInTheFileAlone) {
@@ -173,6 +207,52 @@ TEST_F(Copies, PointersUnderAnotherNameAreRefused) {
                  "read, but not as a pointer");
     EXPECT_DEATH(used = static_cast<std::uint64_t>(compared(room, &here, sizeof here)),
                  "read, but not as a pointer");
+}
+
+TEST_F(Copies, NumbersThatShareAUnionWithAPointerMoveFreely) {
+    put(at<either>(), nullptr, 2.5);
+    EXPECT_EQ(number_of(at<either>()), 5u);
+    auto* made = new (at<variant>() + 8) variant(1.0);
+    put(made, nullptr, 2.5);
+    EXPECT_EQ(number_of(made), 2.5);
+    const four_floats here{1, -2, 3, 1e30F};
+    assign(at<four_floats>() + 16, &here);
+    const four_floats back = loaded(at<four_floats>() + 16);
+    EXPECT_EQ(std::memcmp(&here, &back, sizeof here), 0);
+}
+
+TEST_F(Copies, PointersThatShareAUnionWithANumberAreRefused) {
+    EXPECT_DEATH(put(at<either>(), one, -1),
+                 "copies_test.cpp:[0-9]+: .*stored, but not as a pointer");
+    at<either>()->at = one; // as a pointer, it is translated
+    EXPECT_EQ(in_file(&at<either>()->at), canonical(one));
+    EXPECT_DEATH(used = number_of(at<either>()),
+                 "copies_test.cpp:[0-9]+: .*read, but not as a pointer");
+    auto* made = new (at<variant>() + 8) variant(1.0);
+    EXPECT_DEATH(put(made, one, -1), "stored, but not as a pointer");
+}
+
+TEST_F(Copies, PointersUnderTheNameOfNumbersAreRefused) {
+    item* const here[2] = {one, two};
+    const auto store = [&]<class Number>(Number* to) {
+        EXPECT_DEATH(assign(to, reinterpret_cast<const Number*>(here)),
+                     "stored, but not as a pointer");
+    };
+    const auto load = [&]<class Number>(const Number* from) {
+        EXPECT_DEATH(
+            {
+                const Number seen = loaded(from);
+                used = static_cast<std::uint64_t>(reinterpret_cast<const unsigned char&>(seen));
+            },
+            "read, but not as a pointer");
+    };
+    store(at<double>());
+    store(at<two_floats>());
+    store(at<four_floats>());
+    assign_array(at<item*>(), here, 2);
+    load(at<const double>());
+    load(at<const two_floats>());
+    load(at<const four_floats>());
 }
 
 TEST_F(Copies, PointersThatTheRuntimeCopiesAreRefused) {

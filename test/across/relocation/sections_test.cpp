@@ -15,6 +15,7 @@
 #include <cstring>
 #include <new>
 #include <thread>
+#include <variant>
 #include <vector>
 
 namespace {
@@ -34,6 +35,14 @@ struct chain {
     item* first;
     std::uint64_t links;
 };
+struct either {
+    bool is_number;
+    union {
+        double number;
+        item* at;
+    };
+};
+using variant = std::variant<double, item*>;
 
 // Helpers of the sections.
 [[gnu::noinline]] void assign(three* to, const three* from) { *to = *from; }
@@ -52,6 +61,14 @@ struct chain {
 }
 [[gnu::noinline]] std::uint64_t word_at(const void* from) {
     return *static_cast<const std::uint64_t*>(from);
+}
+[[gnu::noinline]] void point(either* to, item* at) {
+    to->is_number = false;
+    to->at = at;
+}
+[[gnu::noinline]] double number_of(const either* from) {
+    const either seen = *from; // the optimiser loads a double, whichever it is
+    return seen.is_number ? seen.number * 2 : static_cast<double>(seen.at->number);
 }
 [[gnu::noinline]] int compared(const void* a, const void* b, std::size_t bytes) {
     return std::memcmp(a, b, bytes);
@@ -96,6 +113,19 @@ HF_TXFUNC void load_word(three* in, const three* from, std::uint64_t* to) {
 HF_TXFUNC void compare(three* in, const three* from, int* to) {
     assign(in, from);
     *to = compared(in, from, sizeof *in);
+}
+HF_TXFUNC void store_either(variant* to, item* at, double number) {
+    *to = number > 0 ? variant(number) : variant(at);
+}
+HF_TXFUNC void load_either(either* in, item* at, double* to) {
+    point(in, at);
+    *to = number_of(in);
+}
+HF_TXFUNC void scale(variant* in, double by, double* seen) {
+    variant scaled = *in;
+    if (double* number = std::get_if<double>(&scaled)) *number *= by;
+    *in = scaled;
+    *seen = std::get<double>(*in);
 }
 HF_TXFUNC void store_elsewhere(three* to, item* other) { to->at = other; }
 HF_TXFUNC void change_and_abort(content* in, three* to, const three* from) {
@@ -218,6 +248,24 @@ TEST_P(Sections, MoveOtherBytesFreely) {
     store_and_look(at<three>() + 20, &here, &seen, &found, &number);
     store_bytes(at<three>() + 30, at<three>() + 20, sizeof seen); // both are the pool's
     EXPECT_EQ(raw(&at<three>()[30].at), canonical(two));
+}
+
+TEST_P(Sections, MoveNumbersThatMayBePointers) {
+    auto* made = ::new (room) variant(1.0);
+    store_either(made, nullptr, 2.5);
+    double seen = 0;
+    scale(made, 2, &seen);
+    EXPECT_EQ(seen, 5);
+    EXPECT_EQ(std::get<double>(*made), 5);
+}
+
+TEST_P(Sections, RefusePointersThatMayBeNumbers) {
+    auto* made = ::new (room) variant(1.0);
+    EXPECT_DEATH(store_either(made, one, -1),
+                 "sections_test.cpp:[0-9]+: .*stored, but not as a pointer");
+    double seen = 0;
+    EXPECT_DEATH(load_either(at<either>(), one, &seen),
+                 "sections_test.cpp:[0-9]+: at offset .*read, but not as a pointer");
 }
 
 TEST_P(Sections, RefuseBytesThatHideAPointer) {
