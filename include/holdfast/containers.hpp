@@ -24,6 +24,23 @@
 
 namespace hf {
 
+namespace detail {
+template <class Hash> inline constexpr bool hashes_addresses = false;
+template <class T> inline constexpr bool hashes_addresses<std::hash<T*>> = true;
+template <class T, class Deleter>
+inline constexpr bool hashes_addresses<std::hash<std::unique_ptr<T, Deleter>>> = true;
+
+/// What a table stores by this hash. Relocatable code stores nothing by its address.
+template <class Hash, class Stored> struct hashed {
+#if defined(HF_RELOCATABLE)
+    static_assert(!hashes_addresses<Hash>,
+                  "where a pool is mapped elsewhere, its addresses have other hashes: hash what "
+                  "they lead to (docs/internals/relocation.md)");
+#endif
+    using type = Stored;
+};
+} // namespace detail
+
 using string = std::basic_string<char, std::char_traits<char>, allocator<char>>;
 
 template <class T> using vector = std::vector<T, allocator<T>>;
@@ -36,10 +53,12 @@ template <class Key, class Value, class Compare = std::less<>>
 using map = std::map<Key, Value, Compare, allocator<std::pair<const Key, Value>>>;
 
 template <class Key, class Hash = std::hash<Key>, class Equal = std::equal_to<>>
-using unordered_set = std::unordered_set<Key, Hash, Equal, allocator<Key>>;
+using unordered_set =
+    std::unordered_set<Key, Hash, Equal, allocator<typename detail::hashed<Hash, Key>::type>>;
 template <class Key, class Value, class Hash = std::hash<Key>, class Equal = std::equal_to<>>
 using unordered_map =
-    std::unordered_map<Key, Value, Hash, Equal, allocator<std::pair<const Key, Value>>>;
+    std::unordered_map<Key, Value, Hash, Equal,
+                       allocator<typename detail::hashed<Hash, std::pair<const Key, Value>>::type>>;
 
 /// Ends an object of hf::make.
 struct destroyer {
