@@ -5,19 +5,26 @@
 
 #include <arpa/inet.h>
 #include <event2/buffer.h>
+#include <event2/bufferevent.h>
 #include <event2/event.h>
 #include <event2/http.h>
+#include <event2/listener.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <csignal>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
+#include <fcntl.h>
 #include <memory>
 #include <optional>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <unistd.h>
+#include <utility>
 
 namespace hf::tools {
 namespace {
@@ -49,12 +56,74 @@ std::uint16_t port_of(evutil_socket_t socket) {
                                            : reinterpret_cast<sockaddr_in&>(own).sin_port);
 }
 
-void answer(evhttp_request* asked, void* page) {
-    evkeyvalq* const headers = evhttp_request_get_output_headers(asked);
-    evhttp_add_header(headers, "Content-Type", "text/plain; version=0.0.4; charset=utf-8");
-    const std::string text = (*static_cast<const std::function<std::string()>*>(page))();
-    evbuffer_add(evhttp_request_get_output_buffer(asked), text.data(), text.size());
-    evhttp_send_reply(asked, HTTP_OK, "OK", nullptr);
+// What follows is called by C: nothing may be thrown through it.
+
+void answer(evhttp_request* asked, void* page) noexcept {
+    try {
+        const std::string text = (*static_cast<const std::function<std::string()>*>(page))();
+        evkeyvalq* const headers = evhttp_request_get_output_headers(asked);
+        evhttp_add_header(headers, "Content-Type", "text/plain; version=0.0.4; charset=utf-8");
+        evbuffer_add(evhttp_request_get_output_buffer(asked), text.data(), text.size());
+        evhttp_send_reply(asked, HTTP_OK, "OK", nullptr);
+    } catch (...) { // no memory
+        evhttp_send_error(asked, HTTP_INTERNAL, nullptr);
+    }
+}
+
+/// Connections take descriptors below this one: the others are for looks at the file.
+int connections_end() noexcept {
+    constexpr rlim_t most = 256;
+    rlimit here{};
+    return ::getrlimit(RLIMIT_NOFILE, &here) != 0
+               ? static_cast<int>(most)
+               : static_cast<int>(std::min(most, here.rlim_cur / 2));
+}
+
+/// An open gets the lowest descriptor that is free: so many are in use at least.
+bool has_room() noexcept {
+    const int next = ::fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0);
+    if (next < 0) return false;
+    ::close(next);
+    return next < connections_end();
+}
+
+void accept_later(evconnlistener* from) noexcept;
+
+void accept_again(evutil_socket_t, short, void* from) noexcept {
+    auto* const listener = static_cast<evconnlistener*>(from);
+    if (has_room()) evconnlistener_enable(listener);
+    else accept_later(listener);
+}
+
+/// Clients wait in the socket's queue meanwhile.
+void accept_later(evconnlistener* from) noexcept {
+    constexpr timeval pause{0, 250'000};
+    evconnlistener_disable(from);
+    if (event_base_once(evconnlistener_get_base(from), -1, EV_TIMEOUT, accept_again, from,
+                        &pause) != 0)
+        evconnlistener_enable(from); // no memory
+}
+
+void say_once(const char* why) noexcept {
+    static bool said = false;
+    if (std::exchange(said, true)) return;
+    std::fputs("holdfast: metrics: clients wait: ", stderr);
+    std::fputs(why, stderr);
+    std::fputs("\n", stderr);
+}
+
+void accept_failed(evconnlistener* from, void*) noexcept {
+    say_once(std::strerror(errno));
+    accept_later(from);
+}
+
+/// Called for each new connection. Null: libevent makes its usual one.
+bufferevent* accepted(event_base*, void* from) noexcept {
+    if (!has_room()) {
+        say_once("there are as many connections as it has descriptors for");
+        accept_later(static_cast<evconnlistener*>(from));
+    }
+    return nullptr;
 }
 
 } // namespace
@@ -96,7 +165,8 @@ std::string serve_metrics(const std::string& address, const std::function<std::s
     constexpr int idle_s = 30;
     const auto at = place_of(address);
     if (!at) return wrong_in_address(address);
-    std::signal(SIGPIPE, SIG_IGN); // a client that goes away
+    std::signal(SIGPIPE, SIG_IGN);                   // a client that goes away
+    event_set_log_callback([](int, const char*) {}); // it repeats its warnings
     const std::unique_ptr<event_base, decltype(&event_base_free)> base(event_base_new(),
                                                                        event_base_free);
     const std::unique_ptr<evhttp, decltype(&evhttp_free)> server(
@@ -107,6 +177,13 @@ std::string serve_metrics(const std::string& address, const std::function<std::s
         evhttp_bind_socket_with_handle(server.get(), at->host.c_str(), at->port);
     if (bound == nullptr)
         return fmt::format("expected to listen on {}, found: {}", address, std::strerror(errno));
+    evconnlistener* const listener = evhttp_bound_socket_get_listener(bound);
+    if (!has_room())
+        return fmt::format("expected a higher limit of open files, found none below {} free for "
+                           "connections",
+                           connections_end());
+    evconnlistener_set_error_cb(listener, accept_failed);
+    evhttp_set_bevcb(server.get(), accepted, listener);
     evhttp_set_timeout(server.get(), idle_s);
     evhttp_set_max_headers_size(server.get(), 8192);
     evhttp_set_max_body_size(server.get(), 0);

@@ -10,11 +10,13 @@ import json
 import os
 import pathlib
 import re
+import resource
 import socket
 import subprocess
 import sys
 import tempfile
 import threading
+import time
 
 from kv_testing import Server
 
@@ -167,6 +169,59 @@ def metrics(port, request=b"GET /metrics HTTP/1.0\r\n\r\n"):
     return found
 
 
+@contextlib.contextmanager
+def exporter(pool, stderr, **options):
+    """It serves, and its port. It must serve to the end."""
+    serving = subprocess.Popen([PROGRAMS / "holdfast", "top", pool, "--serve", "127.0.0.1:0"], stdout=subprocess.PIPE,
+                               stderr=stderr, text=True, **options)
+    try:
+        yield serving, int(serving.stdout.readline().rpartition(":")[2].partition("/")[0])
+        assert serving.poll() is None, serving.returncode
+    finally:
+        serving.kill()
+        serving.communicate()
+
+
+def busy_s(process):
+    fields = pathlib.Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def check_descriptors(folder):
+    """Clients that say nothing, more than there are descriptors, cost nothing, and looks at the pool
+    work on."""
+    pool, errors = folder / "descriptors.hf", folder / "errors"
+    with Server(PROGRAMS / "holdfast-kv", pool) as server:
+        assert server.stop() == 0
+
+    def waits_quietly(serving, *texts):
+        before = busy_s(serving)
+        time.sleep(1.5)
+        assert busy_s(serving) - before < 0.3, (before, busy_s(serving))
+        said = errors.read_text().splitlines()
+        assert len(said) == 1 and all(text in said[0] for text in texts), said[:5]
+
+    def limited():
+        resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+
+    with errors.open("w") as out, exporter(pool, out, preexec_fn=limited) as (serving, port):
+        with contextlib.ExitStack() as idle:
+            for _ in range(90):
+                idle.enter_context(socket.create_connection(("127.0.0.1", port), timeout=60))
+            waits_quietly(serving, "connections")
+            assert len(os.listdir(f"/proc/{serving.pid}/fd")) <= 40
+        assert metrics(port)["holdfast_pool_readable"][1] == 1
+    # There are fewer than there were.
+    with errors.open("w") as out, exporter(pool, out) as (serving, port):
+        _, most = resource.prlimit(serving.pid, resource.RLIMIT_NOFILE)
+        here = len(os.listdir(f"/proc/{serving.pid}/fd"))
+        resource.prlimit(serving.pid, resource.RLIMIT_NOFILE, (here, most))
+        with socket.create_connection(("127.0.0.1", port), timeout=60):
+            waits_quietly(serving, "Too many open files")
+        resource.prlimit(serving.pid, resource.RLIMIT_NOFILE, (most, most))
+        assert metrics(port)["holdfast_pool_readable"][1] == 1
+
+
 def check_metrics(folder):
     pool = folder / 'a "pool" \\ of\nlines.hf'
     with Server(PROGRAMS / "holdfast-kv", pool) as server:
@@ -217,6 +272,7 @@ def main():
         check_at_work(pathlib.Path(folder))
         check_removed(pathlib.Path(folder))
         check_metrics(pathlib.Path(folder))
+        check_descriptors(pathlib.Path(folder))
 
 
 main()
