@@ -7,12 +7,15 @@
 #include "pool_report.hpp"
 #include "removed_files.hpp"
 #include <log/lane.hpp>
+#include <pool/file_checks.hpp>
 #include <verify/read_file.hpp>
 
 #include <holdfast/pool.hpp>
 
 #include <fmt/format.h>
 
+#include <array>
+#include <cerrno>
 #include <chrono>
 #include <cmath>
 #include <cstddef>
@@ -23,6 +26,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <sys/stat.h>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -38,10 +42,20 @@ struct asked {
     std::string serve; // address; empty: it prints
 };
 
+/// One opening of one file. A copy of a pool has its uuid, and may have been opened as often.
+struct opening {
+    std::array<std::uint8_t, sizeof pool_header::uuid> uuid{};
+    std::uint64_t generation = 0;
+    dev_t device = 0;
+    ino_t inode = 0;
+    bool operator==(const opening&) const = default;
+};
+
 /// The file's numbers at one moment. A writer changes it meanwhile: each number is one that it had.
 struct sample {
     std::chrono::steady_clock::time_point at;
-    std::uint64_t generation = 0, pool_bytes = 0;
+    opening of;
+    std::uint64_t pool_bytes = 0;
     std::string layout;
     // By lane: its last section known to be committed, and how many have ended a word log.
     std::vector<std::uint64_t> committed, ended;
@@ -52,16 +66,18 @@ struct sample {
 };
 
 /// Looks once for the process that has the pool open: 'before' has it.
-result<sample> take(const std::string& path, const sample* before) {
-    auto file = verify::read_file::look(path);
-    if (!file) return file.error();
-    const std::span<const std::byte> bytes = file->bytes();
+result<sample> sample_of(const std::string& path, const verify::read_file& file,
+                         const sample* before) {
+    const std::span<const std::byte> bytes = file.bytes();
     const result<pool_header> found = header_of(path, bytes);
     if (!found) return found.error();
     const pool_header& header = *found;
     sample now;
     now.at = std::chrono::steady_clock::now();
-    now.generation = header.generation;
+    struct stat about{};
+    if (::fstat(file.descriptor(), &about) != 0)
+        return refusal(path, errc::io_error, fmt::format("fstat: {}", std::strerror(errno)));
+    now.of = {std::to_array(header.uuid), header.generation, about.st_dev, about.st_ino};
     now.mode = static_cast<hf::mode>(header.mode);
     now.layout = {header.layout, ::strnlen(header.layout, sizeof header.layout)};
     const verify::pool_image pool(bytes, header);
@@ -72,10 +88,23 @@ result<sample> take(const std::string& path, const sample* before) {
         now.ended.push_back(pool.word(at + offsetof(lane_header, ended)));
     }
     now.blocks = space_of(pool);
-    now.in_use = file->in_use();
-    const bool same = before != nullptr && before->in_use && before->generation == now.generation;
-    if (now.in_use) now.user = same ? before->user : file->user();
+    now.in_use = file.in_use();
+    const bool same = before != nullptr && before->in_use && before->of == now.of;
+    if (now.in_use) now.user = same ? before->user : file.user();
     else now.user = working_on_removed(path);
+    return now;
+}
+
+result<sample> take(const std::string& path, const sample* before) {
+    const auto file = verify::read_file::look(path);
+    if (!file) return file.error();
+    const lost_as_zeroes lost(file->bytes());
+    auto now = sample_of(path, *file, before);
+    if (lost.any())
+        return refusal(path, errc::truncated,
+                       fmt::format("expected {} bytes, found that the file was cut, or its disk "
+                                   "failed, while it was read",
+                                   file->bytes().size()));
     return now;
 }
 
@@ -96,13 +125,15 @@ struct progress {
     std::uint64_t sections = 0, lanes = 0; // lanes in which sections have ended
 };
 
-/// Another opening, or a smaller number: the time between is unknown.
+/// Another opening, or a smaller number (somebody has copied a file over it): the time between is
+/// unknown.
 progress between(const sample& a, const sample& b) {
     progress out;
-    if (a.generation != b.generation || a.committed.size() != b.committed.size()) return out;
+    if (a.of != b.of || a.committed.size() != b.committed.size()) return out;
     for (std::size_t lane = 0; lane < a.committed.size(); ++lane) {
         // The first section of a lane is beyond the gap that every open leaves.
-        std::uint64_t here = b.ended[lane] - a.ended[lane];
+        std::uint64_t here = 0;
+        if (b.ended[lane] > a.ended[lane]) here = b.ended[lane] - a.ended[lane];
         if (b.committed[lane] > a.committed[lane])
             here += (b.committed[lane] - a.committed[lane]) % epoch_gap;
         out.sections += here;
@@ -133,7 +164,7 @@ void print(const sample& before, const sample& now, bool json) {
                             {"used_bytes", now.blocks.used_bytes},
                             {"free_bytes", now.blocks.free_bytes},
                             {"pool_bytes", now.pool_bytes},
-                            {"generation", now.generation},
+                            {"generation", now.of.generation},
                             {"mode", name(now.mode)},
                             {"in_use", now.in_use},
                             {"user", now.user}};
@@ -162,22 +193,26 @@ public:
         auto now = take_whole(path_, before_ ? &*before_ : nullptr);
         out.add("holdfast_pool_readable", "gauge", "Whether the file is a pool.", now ? 1 : 0);
         if (!now) {
-            fmt::print(stderr, "{}\n", now.error().what());
+            say(now.error().what());
             return out.text();
         }
-        if (before_) sections_ += between(*before_, *now).sections;
+        said_.clear();
+        if (before_ && before_->of == now->of) sections_ += between(*before_, *now).sections;
+        else sections_ = 0;
         const auto gauge = [&](const char* name, const char* help, std::uint64_t value) {
             out.add(name, "gauge", help, static_cast<double>(value));
         };
         out.add("holdfast_sections_total", "counter",
-                "Sections that have ended in log lanes since this exporter looked first.",
+                "Sections that have ended in log lanes since this exporter first saw this "
+                "opening of the pool.",
                 static_cast<double>(sections_));
         gauge("holdfast_blocks", "Blocks in use.", blocks_in(*now));
         gauge("holdfast_used_bytes", "Bytes of blocks in use.", now->blocks.used_bytes);
         gauge("holdfast_free_bytes", "Bytes of the pool outside of blocks in use.",
               now->blocks.free_bytes);
         gauge("holdfast_pool_bytes", "Size of the pool.", now->pool_bytes);
-        gauge("holdfast_generation", "How often the pool was opened for writing.", now->generation);
+        gauge("holdfast_generation", "How often the pool was opened for writing.",
+              now->of.generation);
         gauge("holdfast_in_use", "Whether a process has the pool open.", now->in_use ? 1 : 0);
         out.add("holdfast_pool_info", "gauge", "Layout, durability mode and user of the pool.", 1,
                 {{"layout", now->layout}, {"mode", name(now->mode)}, {"user", now->user}});
@@ -186,7 +221,13 @@ public:
     }
 
 private:
-    std::string path_;
+    /// Once, however often it is asked; whether anybody can read it is of no interest.
+    void say(std::string why) {
+        if (why == said_) return;
+        std::fputs((why + '\n').c_str(), stderr);
+        said_ = std::move(why);
+    }
+    std::string path_, said_;
     std::optional<sample> before_;
     std::uint64_t sections_ = 0;
 };

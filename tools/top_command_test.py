@@ -11,6 +11,7 @@ import os
 import pathlib
 import re
 import resource
+import shutil
 import socket
 import subprocess
 import sys
@@ -182,6 +183,14 @@ def exporter(pool, stderr, **options):
         serving.communicate()
 
 
+def sets(server, count):
+    client = server.connect()
+    answers = client.makefile("rb")
+    for key in range(count):
+        client.sendall(b"set key%d 0 0 100\r\n%s\r\n" % (key, b"v" * 100))
+        assert answers.readline() == b"STORED\r\n"
+
+
 def busy_s(process):
     fields = pathlib.Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
@@ -219,6 +228,78 @@ def check_descriptors(folder):
         with socket.create_connection(("127.0.0.1", port), timeout=60):
             waits_quietly(serving, "Too many open files")
         resource.prlimit(serving.pid, resource.RLIMIT_NOFILE, (most, most))
+        assert metrics(port)["holdfast_pool_readable"][1] == 1
+
+
+def check_errors_unread(folder):
+    """The reason cannot be said: it goes on."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    with open("/dev/full", "wb") as full:
+        for stderr in full, writer:
+            with exporter(folder / "none.hf", stderr) as (serving, port):
+                for _ in range(2):
+                    assert metrics(port)["holdfast_pool_readable"][1] == 0
+    os.close(writer)
+
+
+def check_another_pool(folder):
+    """A pool that was made anew has made fewer sections than the one before it."""
+    pool = folder / "anew.hf"
+    with exporter(pool, subprocess.PIPE) as (_, port):
+        with Server(PROGRAMS / "holdfast-kv", pool) as server:
+            sets(server, 300)
+            metrics(port)
+            sets(server, 300)
+            first = metrics(port)
+            assert first["holdfast_sections_total"][1] >= 300 - 8, first
+            printing = subprocess.Popen([PROGRAMS / "holdfast", "top", pool, "--interval", "0.01", "--json"],
+                                        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+            printing.stdout.readline()
+            assert server.stop() == 0
+        with Server(PROGRAMS / "holdfast-kv", folder / "other.hf") as server:
+            os.rename(folder / "other.hf", pool)
+            anew = metrics(port)
+            assert anew["holdfast_generation"] == first["holdfast_generation"], (first, anew)
+            assert str(server.process.pid) in anew["holdfast_pool_info"][0]["user"], anew
+            assert anew["holdfast_sections_total"][1] == 0, anew
+            sets(server, 100)
+            assert 0 < metrics(port)["holdfast_sections_total"][1] <= 4 * 100 + 8
+            for line in map(json.loads, printing.stdout):
+                assert line["sections_per_second"] < 1e9, line
+                if str(server.process.pid) in line["user"]:
+                    break
+            os.remove(pool)
+            assert printing.wait(timeout=60) == 2
+            assert server.stop() == 0
+
+
+def check_cut(folder):
+    """A pool that is cut during looks is not readable, and ends nothing."""
+    pool, whole = folder / "cut.hf", folder / "whole.hf"
+    with Server(PROGRAMS / "holdfast-kv", pool) as server:
+        sets(server, 1000)
+        assert server.stop() == 0
+    shutil.copyfile(pool, whole)
+    stop = threading.Event()
+
+    def cut():
+        while not stop.is_set():
+            os.truncate(pool, 8192)
+            os.truncate(pool, whole.stat().st_size)
+
+    with exporter(pool, subprocess.DEVNULL) as (serving, port):
+        cutting = threading.Thread(target=cut)
+        cutting.start()
+        try:
+            seen = {metrics(port)["holdfast_pool_readable"][1] for _ in range(60)}
+        finally:
+            stop.set()
+            cutting.join()
+        assert seen <= {0, 1}, seen
+        os.truncate(pool, 8192)
+        assert metrics(port)["holdfast_pool_readable"][1] == 0
+        shutil.copyfile(whole, pool)
         assert metrics(port)["holdfast_pool_readable"][1] == 1
 
 
@@ -273,6 +354,9 @@ def main():
         check_removed(pathlib.Path(folder))
         check_metrics(pathlib.Path(folder))
         check_descriptors(pathlib.Path(folder))
+        check_errors_unread(pathlib.Path(folder))
+        check_another_pool(pathlib.Path(folder))
+        check_cut(pathlib.Path(folder))
 
 
 main()
