@@ -70,8 +70,10 @@ public:
         std::unique_lock held{lock_};
         return changed_.wait_for(held, std::chrono::milliseconds(2), [this] { return !has_; });
     }
-
-    bool busy = false; // of the thread that gives it work
+    bool is_idle() {
+        const std::scoped_lock held{lock_};
+        return !has_;
+    }
 
 private:
     void work() {
@@ -187,14 +189,13 @@ private:
             std::atomic_ref(image_->words[word]).store(r.stores.back().second);
         });
     }
-    /// Where it waits for sections to end their logs go to the disk: then they run no more.
+    /// Where it waits for sections to end their logs go to the disk: then they run no more. Also
+    /// that of a worker whose work is done since, though its run() has not returned.
     void run(worker& on, std::function<void()> what) {
-        on.busy = true;
         on.start(std::move(what));
         while (!on.wait_a_little())
             for (unsigned w = 0; w < workers; ++w)
-                if (!threads_[w].busy && all_[w].open && !all_[w].on_disk) cover(w);
-        on.busy = false;
+                if (threads_[w].is_idle() && all_[w].open && !all_[w].on_disk) cover(w);
     }
     void cover(unsigned w) {
         running& r = all_[w];
