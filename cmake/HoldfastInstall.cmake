@@ -48,7 +48,7 @@ install(FILES LICENSE DESTINATION share/doc/holdfast COMPONENT dev)
 
 if(HOLDFAST_PROGRAMS) # package managers take the libraries alone, without the sources of these
   install(DIRECTORY examples DESTINATION share/doc/holdfast COMPONENT doc
-    REGEX "examples/(CMakeLists.txt|[.].*)$" EXCLUDE PATTERN __pycache__ EXCLUDE)
+    REGEX "examples/(CMakeLists.txt|real|[.].*)$" EXCLUDE PATTERN __pycache__ EXCLUDE)
   # The guide, as pages for a browser. They are made of the tree, and looked through for dead links, when they are installed.
   execute_process(COMMAND ${HOLDFAST_PYTHON} -c "import markdown, pygments" RESULT_VARIABLE no_site OUTPUT_QUIET ERROR_QUIET)
   if(no_site)
