@@ -275,7 +275,9 @@ TEST_P(SimpoReplica, ALeaderEndsWhenItsStreamIsDeleted) {
         b.lead(); // another stream, which has as many calls
         append(b, 3);
         append(b, 4);
-        if (reads) EXPECT_EQ(a.it->read<&digits::number>().error().code(), errc::conflict);
+        if (reads) {
+            EXPECT_EQ(a.it->read<&digits::number>().error().code(), errc::conflict);
+        }
         EXPECT_EQ(a.it->call<&digits::append>(5U).code(), errc::conflict);
         EXPECT_FALSE(a.it->leads());
         EXPECT_EQ(a.step_error(), errc::conflict);
@@ -297,7 +299,9 @@ TEST_P(SimpoReplica, OneLeadsWhenTheStreamHasLostAnother) {
         b.lead();
         append(b, 2);
         entries = lost_since;
-        if (reads) EXPECT_EQ(b.it->read<&digits::number>().error().code(), errc::conflict);
+        if (reads) {
+            EXPECT_EQ(b.it->read<&digits::number>().error().code(), errc::conflict);
+        }
         EXPECT_EQ(append(a, 3), 13U);
         EXPECT_EQ(b.it->call<&digits::append>(4U).code(), errc::conflict);
         EXPECT_FALSE(b.it->leads());

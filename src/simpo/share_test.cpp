@@ -521,7 +521,9 @@ TEST_P(SimpoShare, WhatMakesNoSenseIsRefused) {
         spoil(bad.next());
         const bool deferred = bad.next().kind == std::uint8_t(request_kind::defer);
         bad.post();
-        if (!deferred) EXPECT_EQ(bad.answer(), expected);
+        if (!deferred) {
+            EXPECT_EQ(bad.answer(), expected);
+        }
         bad.call<desk, &desk::draw>(++n, 2);
         bad.post();
         EXPECT_EQ(bad.answer(), expected) << "for good";
