@@ -34,6 +34,12 @@ inline const void* callee(form of, const void* function, const char* where) {
 
 extern "C" {
 
+/// No pool is relocated here.
+inline __attribute__((used)) void* hf_relocated_store(const void*, void* value,
+                                                      const char*) noexcept {
+    return value;
+}
+
 /// Instances that nothing calls may say what the C library writes.
 __attribute__((weak)) void hf_c_overwrite(const void*, std::uint64_t) noexcept {
     std::printf("FAIL hf_c_overwrite: nothing here lets the C library write\n");
