@@ -30,6 +30,7 @@
 #include <functional>
 #include <iterator>
 #include <string>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -138,6 +139,11 @@ void fill_body(const change_args& a) {
     step();
     over_input(&a.r->half_input, a.r->half_input + 1);
 }
+/// Keeps what it overwrites behind its first step alone.
+void late_body(const change_args& a) {
+    over_input(&a.r->input, a.r->input + a.by);
+    blind(&a.r->blind[0], a.by);
+}
 
 const hf_arg schema[] = {{0, 8, HF_ARG_POOL_POINTER}, {8, 8, HF_ARG_VALUE}};
 template <void (*Body)(const change_args&)> void again(const void* packed) {
@@ -152,8 +158,11 @@ const hf_txfunc table{HF_ABI_VERSION,   sizeof(change_args),  7302,   1,
 const hf_txfunc fill{HF_ABI_VERSION,  sizeof(change_args),  7303,   1,
                      "fill",          "roll_back_test.cpp", schema, 2,
                      again<fill_body>};
+const hf_txfunc late{HF_ABI_VERSION,  sizeof(change_args),  7304,   1,
+                     "late",          "roll_back_test.cpp", schema, 2,
+                     again<late_body>};
 [[maybe_unused]] const bool registered = [] {
-    for (const hf_txfunc* f : {&change, &table, &fill}) hf_txfunc_register(f);
+    for (const hf_txfunc* f : {&change, &table, &fill, &late}) hf_txfunc_register(f);
     return true;
 }();
 
@@ -292,6 +301,39 @@ TEST_P(RollBack, ASectionKilledAtAnyStepIsGone) {
             ASSERT_EQ(now.r.half_input, before.r.half_input + 1);
         }
     }
+}
+
+// Whether its log can show it or not.
+TEST_P(RollBack, ASectionThatReturnedIsNotPendingAfterAKill) {
+    for (const hf_txfunc* function : {&change, &table, &fill}) {
+        made();
+        dies(*function, 1 << 20);
+        opened(rolling);
+        EXPECT_EQ(report.sections_pending, 0U) << function->name;
+    }
+}
+
+// Sections take turns in the halves of a lane: what the last but one has kept is still there.
+TEST_P(RollBack, WhatAnEarlierSectionKeptIsNotRestored) {
+    void* const shared =
+        ::mmap(nullptr, sizeof(content), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    ASSERT_NE(shared, MAP_FAILED);
+    for (const int k : {0, 1}) { // it has kept nothing yet
+        made();
+        EXPECT_FALSE(in_child([&] {
+            auto p = pool::open(path, options);
+            ASSERT_TRUE(p) << p.error().what();
+            for (const std::uint64_t by : {4, 6}) run(late, p->root<root>(), by);
+            const content before = content::of(*p);
+            std::memcpy(shared, &before, sizeof before);
+            steps_left = k;
+            run(late, p->root<root>(), 5);
+        }));
+        const content now = opened(rolling);
+        EXPECT_EQ(std::memcmp(&now, shared, sizeof now), 0) << "step " << k;
+        EXPECT_EQ(report.rolled_back, 1U);
+    }
+    ::munmap(shared, sizeof(content));
 }
 
 TEST_P(RollBack, AKillWhileRollingBackIsCuredByTheNext) {

@@ -193,7 +193,7 @@ inline void section_in<Medium>::will_store(const void* address, std::uint64_t by
     stored_ = true;
     persist::thread_counters().pm_bytes += bytes;
     trace::announce(trace::store, address, bytes);
-    // Where nothing need be flushed, too: other threads look at lines (commit_marks.hpp, 4).
+    // To be flushed, and looked at by other threads (commit_marks.hpp, 4).
     dirty_.add(address, bytes);
 }
 

@@ -265,6 +265,30 @@ TEST_P(SimpoView, NoStepIsTooLate) {
             }
 }
 
+/// The hazard: two checkpoints write the copy that is being read, whose calls are still in the log.
+TEST_P(SimpoView, NoCallIsMadeTwiceOnACopyThatHasIt) {
+    other_process writer([this](char order) { return write(order); });
+    ASSERT_TRUE(writer.do_it('o') && writer.do_it('n') && writer.do_it('m'));
+    read();
+    auto v = look();
+    static other_process* beside;
+    static int times;
+    beside = &writer;
+    for (const step each : {step::found, step::read_index, step::copied, step::read_log}) {
+        ASSERT_TRUE(writer.do_it('m')); // the copy is read again
+        static step at;
+        at = each;
+        times = 1;
+        view_steps::taken = [](step now) {
+            if (now != at || times-- != 1) return;
+            for (const char order : {'l', 'k', 'l', 'k'}) EXPECT_TRUE(beside->do_it(order));
+        };
+        const u64 count = seen(v);
+        view_steps::taken = nullptr;
+        EXPECT_EQ(count, look()->count()) << int(each);
+    }
+}
+
 TEST_P(SimpoView, AWriterThatIsAlwaysFasterIsToldOf) {
     other_process writer([this](char order) { return write(order); });
     ASSERT_TRUE(writer.do_it('o') && writer.do_it('n') && writer.do_it('m'));

@@ -51,7 +51,7 @@ OPTIONAL = "crash_plain_"    # programs of bench/plain, whose packages may be mi
 # The code that a mutant may change, by the directory of the objects in the build. Crash programs
 # have all of a pool in hf_traced; the modules are those of tests, which judge what the checker does
 # not see: the wait for a disk.
-RECOMPILED = re.compile(r"/(hf_traced|crash_\w+|hf_sim|hf_slpmt|hf_mod|hf_open|hf_pool|hf_simpo|hf_justdo)\.dir/")
+RECOMPILED = re.compile(r"/(hf_traced|crash_\w+|hf_sim|hf_slpmt|hf_clobber|hf_justdo|hf_log|hf_mod|hf_open|hf_pool|hf_section|hf_simpo)\.dir/")
 # Processor time of one core for a verdict on a mutant, and on the true code.
 MUTANT_SECONDS_MAX, TRUE_SECONDS_MAX = 30, 200
 # A function's code may be put down to lines around the changed ones.
