@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <base/assert.hpp>
 #include <base/environment.hpp>
+#include <base/page.hpp>
 #include <base/symbols.hpp>
 #include <open/mark_guard.hpp>
 #include <open/pool_impl.hpp>
@@ -34,7 +35,7 @@ constinit std::atomic<store_of (*)(const void*) noexcept> whose_here{nullptr};
 struct sigaction before{}, before_step{};
 /// The library's stores outside of sections since one ended. Behind so many the pool stays writable
 /// until the next one ends: containers that log nothing store a lot.
-constexpr unsigned steps_max = 200;
+[[maybe_unused]] constexpr unsigned steps_max = 200; // where stores are made alone: x86-64
 constinit std::atomic<unsigned> steps{0};
 /// Where the library's store, which is being made alone, leads to; null: none is.
 constinit thread_local pool::impl* stepping = nullptr;
@@ -64,10 +65,9 @@ void make_writable(pool::impl& pool) noexcept {
 /// Many of them would be many mappings.
 void make_page_writable(pool::impl& pool, const void* address) noexcept {
     constexpr unsigned pages_max = 64;
-    static const auto page_bytes = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
-    const auto page = reinterpret_cast<std::uintptr_t>(address) & ~(page_bytes - 1);
+    const auto page = page_of(address);
     if (pool.guarded.pages.fetch_add(1, std::memory_order_relaxed) >= pages_max ||
-        ::mprotect(reinterpret_cast<void*>(page), page_bytes, PROT_READ | PROT_WRITE) != 0)
+        ::mprotect(reinterpret_cast<void*>(page), page_bytes(), PROT_READ | PROT_WRITE) != 0)
         make_writable(pool);
 }
 

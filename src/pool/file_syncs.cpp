@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Making a file durable, and what follows when the disk fails.
+#include <base/page.hpp>
 #include <pool/os_file.hpp>
 #include <pool/restarted.hpp>
 
@@ -37,7 +38,9 @@ status os_file::sync_data() const {
 }
 
 status os_file::sync_mapped(void* from, std::size_t bytes) const {
-    return synced("msync", [&] { return ::msync(from, bytes, MS_SYNC); });
+    const std::uintptr_t page = page_of(from);
+    const std::size_t whole = reinterpret_cast<std::uintptr_t>(from) - page + bytes;
+    return synced("msync", [&] { return ::msync(reinterpret_cast<void*>(page), whole, MS_SYNC); });
 }
 
 } // namespace hf

@@ -3,6 +3,10 @@
 // Address space of a pool: the whole range it may ever grow to is reserved at once, without memory
 // behind it, and pieces of the file are mapped over the reservation. So growth never finds its
 // place taken, and nothing else is ever mapped over by accident. A child of fork() gets none of it.
+//
+// (1) A range may begin and end anywhere. A page belongs to the range in which it begins: so ranges
+//     that follow each other share none, and a piece of the file is there to the end of the page in
+//     which it ends. When the file grows, that page has the next piece's first bytes as well.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +14,8 @@
 
 namespace hf {
 
-/// Reserves exactly [base, base + bytes). 0, or the error: EEXIST when something is there.
+/// Reserves [base, base + bytes) and nothing elsewhere. 0, or the error: EEXIST when something is
+/// there.
 int reserve_addresses(std::uint64_t base, std::uint64_t bytes) noexcept;
 /// Lets a part of the reservation be read: zeros, without memory behind them.
 void let_read(void* at, std::uint64_t bytes) noexcept;

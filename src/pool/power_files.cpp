@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <base/assert.hpp>
 #include <base/line.hpp>
+#include <base/page.hpp>
 #include <pool/file_checks.hpp>
 #include <pool/header.hpp>
 #include <pool/power_files.hpp>
@@ -21,7 +22,7 @@
 namespace hf {
 namespace {
 
-constexpr std::uint64_t page_bytes = 4096;
+constexpr std::uint64_t compared_bytes = 4096; // of memory and file, at a time
 
 std::uint64_t end_of(const pool_header& h) noexcept {
     const extent& last = h.extents[h.extent_count - 1];
@@ -49,8 +50,8 @@ public:
     own_pages(const own_pages&) = delete;
     own_pages& operator=(const own_pages&) = delete;
 
-    bool may_differ(const std::byte* page) noexcept {
-        const std::uint64_t index = reinterpret_cast<std::uintptr_t>(page) / page_bytes;
+    bool may_differ(const std::byte* at) noexcept {
+        const std::uint64_t index = reinterpret_cast<std::uintptr_t>(at) / page_bytes();
         if (index - first_ >= known_) {
             first_ = index;
             const ssize_t got = fd_ < 0 ? -1
@@ -244,10 +245,10 @@ status power_files::begin_log(const pool_header& h, std::uint64_t generation) {
 
 status power_files::bring_image_home(const std::byte* base, std::uint64_t first,
                                      std::uint64_t end) {
-    HF_ASSERT_SLOW(first % page_bytes == 0 && end % page_bytes == 0);
+    HF_ASSERT_SLOW(first % compared_bytes == 0 && end % compared_bytes == 0);
     const auto pages = std::make_unique<own_pages>();
-    std::byte there[page_bytes];
-    for (std::uint64_t at = first; at < end; at += page_bytes) {
+    std::byte there[compared_bytes];
+    for (std::uint64_t at = first; at < end; at += compared_bytes) {
         if (!pages->may_differ(base + at)) continue;
         if (status ok = home_.read(at, there, sizeof there); !ok.ok()) return ok;
         if (std::memcmp(there, base + at, sizeof there) == 0) continue;

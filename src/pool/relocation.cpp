@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <base/assert.hpp>
 #include <base/line.hpp>
+#include <base/page.hpp>
 #include <pool/mapping.hpp>
 #include <pool/relocation.hpp>
 
@@ -13,7 +14,6 @@
 namespace hf {
 namespace {
 
-constexpr std::uint64_t page_bytes = 4096;
 constexpr unsigned copy_attempts_max = 4096;
 constexpr std::uint64_t relocated_end = (std::uint64_t{HF_RELOCATED_BITS} + 1)
                                         << HF_RELOCATED_SHIFT;
@@ -116,7 +116,7 @@ translated_range::~translated_range() {
 }
 
 translated_copy::translated_copy(const void* from, std::uint64_t bytes, const address_forms& forms)
-    : bytes_(round_up(std::max<std::uint64_t>(bytes, 1), page_bytes)) {
+    : bytes_(round_up(std::max<std::uint64_t>(bytes, 1), page_bytes())) {
     // From the end of the space, where a pool comes last.
     std::uint64_t at = relocated_end;
     int failed = EEXIST;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <base/names.hpp>
+#include <base/page.hpp>
 #include <open/registry.hpp>
 #include <section/kept_pointers.hpp>
 
@@ -13,10 +14,9 @@
 namespace hf {
 namespace {
 
-constexpr std::uint64_t page_bytes = 4096;
-
 bool is_mapped(std::uint64_t address) noexcept {
-    return ::msync(reinterpret_cast<void*>(round_down(address, page_bytes)), 1, MS_ASYNC) == 0;
+    const auto page = round_down(address, page_bytes());
+    return ::msync(reinterpret_cast<void*>(page), 1, MS_ASYNC) == 0;
 }
 
 /// What is mapped at the address, in the words of the system: "[stack]", "[heap]", a file.
