@@ -10,6 +10,7 @@
 #include "llvm/IR/Instructions.h"
 #include "llvm/IR/IntrinsicInst.h"
 #include "llvm/Support/MathExtras.h"
+#include "llvm/TargetParser/Triple.h"
 
 using namespace llvm;
 
@@ -78,8 +79,8 @@ private:
   }
 };
 
-/// Follows the address of an aggregate to the loads of its pointers: through
-/// constant offsets, copies to locals, and calls of visible functions that take
+/// Follows the address of an aggregate, or its words as they are passed in
+/// registers, to its pointers: through constant offsets, copies to locals, and calls of visible functions that take
 /// its address ('this' of a closure, in unoptimised code).
 ///
 /// "Always" is what post-dominates the entry: a disengaged optional holds any
@@ -93,6 +94,21 @@ public:
       return;
     for (const Use &U : Address.uses())
       visit(U, Offset, Always);
+  }
+
+  /// 'Words': what lies at 'Offset' of the aggregate, or all of it.
+  void walkWords(const Value &Words, int64_t Offset) {
+    for (const User *By : Words.users()) {
+      if (const auto *Part = dyn_cast<ExtractValueInst>(By))
+        walkWords(*Part, Offset + Part->getIndices()[0] * sizeof(uint64_t));
+      else if (const auto *Pointer = dyn_cast<IntToPtrInst>(By)) {
+        note(*Pointer, uint64_t(Offset), true);
+        walkWords(*Pointer, Offset); // unoptimised code spills it
+      } else if (const auto *Store = dyn_cast<StoreInst>(By))
+        if (const auto *Local = dyn_cast<AllocaInst>(
+                Store->getPointerOperand()->stripPointerCasts()))
+          walk(*Local, Offset, true);
+    }
   }
 
 private:
@@ -150,12 +166,12 @@ private:
         walk(*Load, Offset, Always);
   }
 
-  void note(const LoadInst &Load, uint64_t Offset, bool Always) {
+  void note(const Instruction &Pointer, uint64_t Offset, bool Always) {
     PreserveOnly Uses;
-    bool Followed = !Uses.holds(Load);
+    bool Followed = !Uses.holds(Pointer);
     SmallPtrSet<const Value *, 8> Visited;
     bool Touched =
-        Followed && Always && alwaysRuns(Load) && touches(Load, Visited);
+        Followed && Always && alwaysRuns(Pointer) && touches(Pointer, Visited);
     for (PointerField &Known : Found)
       if (Known.OffsetBytes == Offset) {
         Known.Followed |= Followed;
@@ -199,7 +215,10 @@ private:
 
 SmallVector<PointerField, 4> findPointerFields(const Argument &A) {
   FieldFinder Finder;
-  Finder.walk(A, 0, true);
+  if (A.getType()->isPointerTy())
+    Finder.walk(A, 0, true);
+  else
+    Finder.walkWords(A, 0);
   sort(Finder.Found, [](const PointerField &L, const PointerField &R) {
     return L.OffsetBytes < R.OffsetBytes;
   });
@@ -209,6 +228,20 @@ SmallVector<PointerField, 4> findPointerFields(const Argument &A) {
 bool isOnlyPreserved(const Argument &A) {
   PreserveOnly Uses;
   return A.getType()->isPointerTy() && Uses.holds(A) && Uses.Preserved;
+}
+
+bool isForArm64(const Function &F) {
+  return Triple(F.getParent()->getTargetTriple()).isAArch64();
+}
+
+/// Whether the argument may be an aggregate in registers: ARM64 passes one of up to
+/// 16 bytes as an array of words, of up to 8 as a word. (x86-64 passes its pointers
+/// as pointers.)
+static bool isPassedAsWords(const Argument &A) {
+  Type *T = A.getType();
+  if (const auto *Words = dyn_cast<ArrayType>(T))
+    T = Words->getElementType();
+  return T->isIntegerTy(64) && (T != A.getType() || isForArm64(*A.getParent()));
 }
 
 static hf_arg_kind kindOf(const Argument &A) {
@@ -233,7 +266,7 @@ ArgumentBlock layOutArguments(Function &F) {
     uint64_t Offset = alignTo(End, Layout.getABITypeAlign(T));
     Block.HasPadding |= Offset != End;
     Block.Arguments.push_back({A.getArgNo(), T, Offset, Size, kindOf(A), {}});
-    if (A.hasByValAttr())
+    if (A.hasByValAttr() || isPassedAsWords(A))
       Block.Arguments.back().Fields = findPointerFields(A);
     End = Offset + Size;
   }

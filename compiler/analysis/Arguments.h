@@ -33,13 +33,16 @@ struct ArgumentBlock {
   bool HasPadding = false;
 };
 
-/// The pointers that 'F' reads from its by-value aggregate 'A', as far as their
-/// offsets are constant, by offset.
+/// The pointers that 'F' reads from its by-value aggregate 'A', which is in memory
+/// or in registers, as far as their offsets are constant, by offset.
 llvm::SmallVector<PointerField, 4> findPointerFields(const llvm::Argument &A);
 
 /// Whether the pointer is used for nothing but hf_vlog_preserve's first
 /// argument (and comparisons with null), there at least once.
 bool isOnlyPreserved(const llvm::Argument &A);
+
+/// Whether the function is compiled for ARM64.
+bool isForArm64(const llvm::Function &F);
 
 /// Lays out the arguments of 'F', whose body decides what its pointers are for.
 /// A hidden result pointer (sret) is not recorded: re-execution has nowhere to

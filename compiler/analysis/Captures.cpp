@@ -145,7 +145,7 @@ static std::string variableCaptured(const CallBase &Call,
   if (A.Kind == HF_ARG_POOL_POINTER)
     return Finder(Layout).variableBehind(Given);
   for (const PointerField &Field : A.Fields)
-    if (Field.Followed)
+    if (Field.Followed && Given->getType()->isPointerTy())
       if (std::string Found =
               Finder(Layout).variableIn(Given, int64_t(Field.OffsetBytes));
           !Found.empty())

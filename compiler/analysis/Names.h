@@ -21,6 +21,8 @@ inline constexpr llvm::StringLiteral PureAttr = "holdfast.pure";
 /// Its value is as that of TxfuncAttr.
 inline constexpr llvm::StringLiteral SectionAttr = "holdfast.section";
 inline constexpr llvm::StringLiteral ClosureAttr = "holdfast.closure";
+/// The mark HF_BY_VALUE of parameters.
+inline constexpr llvm::StringLiteral ByValueAttr = "holdfast.by_value";
 
 /// On a txfunc whose source lets exceptions leave it, whatever its body does.
 inline constexpr llvm::StringLiteral MayThrowAttr = "holdfast.may-throw";

@@ -2,7 +2,8 @@
 //
 // Cloning:
 //
-// 1. Each txfunc gets an internal instance of its body.
+// 1. Each txfunc gets an internal instance of its body. What is passed to the
+//    txfunc by address is passed to the instance by value.
 // 2. Where a section can be taken back, unwinding stays, except at calls of
 //    library functions that throw nothing. Elsewhere an instance has no
 //    unwinding. Nothing in a section can throw (SectionRules.cpp makes sure), so
@@ -89,10 +90,20 @@ private:
     Instance->removeFnAttr(SectionAttr);
     Instance->removeFnAttr(NameAttr);
     Instance->removeFnAttr(MayThrowAttr);
+    if (As == Role::Entry)
+      takeByValue(*Instance);
     All.Functions.push_back(std::make_unique<SectionFunction>(
         SectionFunction{&F, Instance, As, &ReachedFrom, CalledIn,
                         std::move(CalledAt), Possible}));
     return Instance;
+  }
+
+  static void takeByValue(Function &Instance) {
+    for (Argument &A : Instance.args())
+      if (Type *T = A.getParamByRefType()) {
+        A.removeAttr(Attribute::ByRef);
+        A.addAttr(Attribute::getWithByValType(A.getContext(), T));
+      }
   }
 
   void prepare(SectionFunction &F) {

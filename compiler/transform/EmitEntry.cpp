@@ -301,7 +301,7 @@ private:
     for (const PackedArgument &A : Block.Arguments) {
       Argument *Value = Txfunc.getArg(A.Index);
       auto *To = slot(Builder, Packed, A);
-      if (Value->hasByValAttr())
+      if (Body.getArg(A.Index)->hasByValAttr()) // 'Value' may be 'byref'
         Builder.CreateMemCpy(To, alignIn(A.OffsetBytes), Value,
                              Value->getParamAlign(), A.SizeBytes);
       else

@@ -182,6 +182,18 @@ private:
     return Changed ? Changed : V;
   }
 
+  /// Returns the pointer in an aggregate that was passed in memory or as words.
+  Value *pointerIn(Value &Given, uint64_t OffsetBytes) {
+    if (Given.getType()->isPointerTy())
+      return Builder.CreateAlignedLoad(Builder.getPtrTy(),
+                                       at(&Given, OffsetBytes), Align(1));
+    Value *Word = &Given;
+    if (Given.getType()->isArrayTy())
+      Word = Builder.CreateExtractValue(
+          Word, unsigned(OffsetBytes / sizeof(uint64_t)));
+    return Builder.CreateIntToPtr(Word, Builder.getPtrTy());
+  }
+
   /// Returns the first of the arguments that lead to the pool and are not null.
   Value *poolAddress(const ArgumentBlock &Arguments) {
     Value *Null = ConstantPointerNull::get(Builder.getPtrTy());
@@ -196,8 +208,7 @@ private:
         Choose(Given);
       for (const PointerField &Field : A.Fields)
         if (Field.Always)
-          Choose(Builder.CreateAlignedLoad(
-              Builder.getPtrTy(), at(Given, Field.OffsetBytes), Align(1)));
+          Choose(pointerIn(*Given, Field.OffsetBytes));
     }
     return First;
   }

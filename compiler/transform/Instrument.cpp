@@ -22,6 +22,7 @@
 #include "analysis/Arguments.h"
 #include "analysis/Calls.h"
 #include "analysis/Captures.h"
+#include "analysis/PassedObjects.h"
 #include "analysis/SectionRules.h"
 #include "analysis/VersionHash.h"
 #include "analysis/WriteRemarks.h"
@@ -187,7 +188,8 @@ static void instrument(Module &M, const Group &Of, FunctionAnalysisManager &FAM,
     Fit &= checkArguments(*Txfuncs[I], Blocks[I]);
     // Only a section that is re-executed needs its closure in the next process.
     if (!TakesBack)
-      Fit &= checkCaptures(*Txfuncs[I], Instance, Blocks[I]);
+      Fit &= checkCaptures(*Txfuncs[I], Instance, Blocks[I]) &&
+             checkPassedObjects(*Txfuncs[I], Blocks[I]);
     Versions.push_back(hashVersion(Instance, Blocks[I], First.Options));
   }
   if (!Fit)

@@ -34,15 +34,14 @@ namespace holdfast {
 /// is resumed is given none of them.
 static void dropParameterPromises(Function &F) {
   static constexpr Attribute::AttrKind Kept[] = {
-      Attribute::ByVal,         Attribute::StructRet, Attribute::ZExt,
-      Attribute::SExt,          Attribute::InReg,     Attribute::Alignment,
-      Attribute::StackAlignment};
+      Attribute::ByVal,     Attribute::ByRef,         Attribute::StructRet,
+      Attribute::ZExt,      Attribute::SExt,          Attribute::InReg,
+      Attribute::Alignment, Attribute::StackAlignment};
   LLVMContext &Context = F.getContext();
   for (unsigned I = 0; I != F.arg_size(); ++I) {
     AttrBuilder Builder(Context);
     AttributeSet Given = F.getAttributes().getParamAttrs(I);
-    bool InMemory = Given.hasAttribute(Attribute::ByVal) ||
-                    Given.hasAttribute(Attribute::StructRet);
+    bool InMemory = F.getArg(I)->getPointeeInMemoryValueType() != nullptr;
     for (Attribute::AttrKind Kind : Kept)
       if (Given.hasAttribute(Kind) &&
           (InMemory || Kind != Attribute::Alignment))
@@ -87,9 +86,7 @@ static Function *emitResume(Function &Txfunc) {
   IRBuilder<> Builder(BasicBlock::Create(Context, "", Resume));
   SmallVector<Value *, 8> Values;
   for (Argument &A : Txfunc.args()) {
-    Type *T = A.hasByValAttr()       ? A.getParamByValType()
-              : A.hasStructRetAttr() ? A.getParamStructRetType()
-                                     : nullptr;
+    Type *T = A.getPointeeInMemoryValueType();
     if (!T) {
       Values.push_back(Constant::getNullValue(A.getType()));
       continue;

@@ -14,16 +14,22 @@
 // 6. A function for sections of other files gets the options alone.
 // 7. Where that is asked for, functions that take locks of the pool are marked,
 //    too, and their options say that nobody has marked them.
+// 8. An object that the processor's rules pass by its address (ARM64: of more than
+//    16 bytes) gets its type back, as 'byref', if it is a closure or marked
+//    HF_BY_VALUE: to the optimiser the parameter stays a pointer, and the section's
+//    instance takes a copy (CloneSections.cpp).
 #include "transform/MarkFunctions.h"
 #include "analysis/LockedFunctions.h"
 #include "analysis/SectionRules.h"
 #include "analysis/VersionHash.h"
 #include "transform/HideBodies.h"
 
+#include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/IR/Constants.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/Instructions.h"
+#include "llvm/IR/IntrinsicInst.h"
 #include "llvm/IR/Module.h"
 
 #include <map>
@@ -184,6 +190,54 @@ static void letCommitThrow(Function &Txfunc) {
       Guard->removeFnAttr(Attribute::NoUnwind);
 }
 
+/// Removes the marks of parameters from the function. Returns what they mark: the
+/// parameters that are passed by their address.
+static SmallPtrSet<const Value *, 4> takeMarksOfParameters(Function &F) {
+  SmallPtrSet<const Value *, 4> Marked;
+  for (Instruction &I : make_early_inc_range(instructions(F))) {
+    auto *Mark = dyn_cast<IntrinsicInst>(&I);
+    if (!Mark || Mark->getIntrinsicID() != Intrinsic::var_annotation ||
+        annotationText(Mark->getArgOperand(1)) != ByValueAttr)
+      continue;
+    Marked.insert(Mark->getArgOperand(0));
+    Mark->eraseFromParent();
+  }
+  return Marked;
+}
+
+/// Gives the parameter that is passed by its address its type, which the callers
+/// show: each has the object in a local.
+static void typeParameter(Argument &A) {
+  const Function &Txfunc = *A.getParent();
+  Type *T = nullptr;
+  Align Least;
+  for (const User *By : Txfunc.users()) {
+    const auto *Call = dyn_cast<CallBase>(By);
+    if (!Call || Call->getCalledOperand() != &Txfunc)
+      continue;
+    const auto *Local = dyn_cast<AllocaInst>(
+        Call->getArgOperand(A.getArgNo())->stripPointerCasts());
+    if (!Local || (T && T != Local->getAllocatedType()))
+      return;
+    Least = T ? std::min(Least, Local->getAlign()) : Local->getAlign();
+    T = Local->getAllocatedType();
+  }
+  if (!T)
+    return;
+  A.addAttr(Attribute::getWithByRefType(A.getContext(), T));
+  A.addAttr(Attribute::getWithAlignment(A.getContext(), Least));
+}
+
+/// A closure's function has one other argument, a pool's first byte, which is no
+/// local.
+static void typeParameters(Function &Txfunc) {
+  const auto Marked = takeMarksOfParameters(Txfunc);
+  for (Argument &A : Txfunc.args())
+    if (A.getType()->isPointerTy() && !A.getPointeeInMemoryValueType() &&
+        (Txfunc.hasFnAttribute(ClosureAttr) || Marked.contains(&A)))
+      typeParameter(A);
+}
+
 static void mark(Function &F, const SectionOptions &Options) {
   F.addFnAttr(NameAttr, recordName(F));
   F.addFnAttr(TxfuncAttr, encode(Options));
@@ -243,6 +297,8 @@ PreservedAnalyses MarkFunctionsPass::run(Module &M, ModuleAnalysisManager &) {
       Changed = true;
     }
   nameLambdas(Marked);
+  for (Function *F : Marked)
+    typeParameters(*F);
   for (Function *F : Marked)
     if (hideBody(*F) && Options.Engine->TakesBack)
       letCommitThrow(*F);

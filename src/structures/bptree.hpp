@@ -240,11 +240,12 @@ private:
 
     // ---- sections
 
-    HF_TXFUNC static outcome put(leaf* in, Key key, const Value* value) noexcept {
+    HF_TXFUNC static outcome put(leaf* in, HF_BY_VALUE Key key, const Value* value) noexcept {
         return put_in_leaf<true>(in, key, *hf::vlog_preserve(value));
     }
 
-    HF_TXFUNC static outcome put_splitting(bptree* tree, Key key, const Value* value) noexcept {
+    HF_TXFUNC static outcome put_splitting(bptree* tree, HF_BY_VALUE Key key,
+                                           const Value* value) noexcept {
         const Value* kept = hf::vlog_preserve(value);
         leaf* in = tree->roomy_leaf_for(key);
         if (in == nullptr) return outcome::unchanged;
@@ -254,7 +255,7 @@ private:
         return done;
     }
 
-    HF_TXFUNC static outcome take(leaf* in, Key key) noexcept {
+    HF_TXFUNC static outcome take(leaf* in, HF_BY_VALUE Key key) noexcept {
         const unsigned position = first_from(*in, key);
         if (!is_at(*in, position, key)) return outcome::unchanged;
         if (in->order.count == 1) return outcome::again;
@@ -262,7 +263,7 @@ private:
         return outcome::changed;
     }
 
-    HF_TXFUNC static outcome take_freeing(bptree* tree, Key key) noexcept {
+    HF_TXFUNC static outcome take_freeing(bptree* tree, HF_BY_VALUE Key key) noexcept {
         leaf* in = tree->leaf_for(key);
         if (in == nullptr) return outcome::unchanged;
         const unsigned position = first_from(*in, key);

@@ -172,7 +172,7 @@ private:
         return nullptr;
     }
 
-    HF_TXFUNC static bool put(hash_table* table, std::uint64_t hash, Key key,
+    HF_TXFUNC static bool put(hash_table* table, std::uint64_t hash, HF_BY_VALUE Key key,
                               const Value* value) noexcept {
         const Value* kept = hf::vlog_preserve(value);
         if (node* old = find_node(table, key, hash)) {
@@ -186,7 +186,8 @@ private:
         return false;
     }
 
-    HF_TXFUNC static bool take(hash_table* table, std::uint64_t hash, Key key) noexcept {
+    HF_TXFUNC static bool take(hash_table* table, std::uint64_t hash,
+                               HF_BY_VALUE Key key) noexcept {
         node* old = find_node(table, key, hash);
         if (old == nullptr) return false;
         unlink(table, old);

@@ -312,12 +312,14 @@ private:
         return true;
     }
 
-    HF_TXFUNC static bool put(search_tree* in, Key key, const Value* value) noexcept {
+    HF_TXFUNC static bool put(search_tree* in, HF_BY_VALUE Key key, const Value* value) noexcept {
         const Value* kept = hf::vlog_preserve(value);
         return in->put_here(key, *kept);
     }
 
-    HF_TXFUNC static bool take(search_tree* in, Key key) noexcept { return in->take_here(key); }
+    HF_TXFUNC static bool take(search_tree* in, HF_BY_VALUE Key key) noexcept {
+        return in->take_here(key);
+    }
 
     // The keys that a subtree may hold, without the bounds; null: no bound.
     struct bounds {

@@ -201,7 +201,7 @@ private:
         }
     }
 
-    HF_TXFUNC static bool put(skip_list* list, Key key, std::uint64_t height,
+    HF_TXFUNC static bool put(skip_list* list, HF_BY_VALUE Key key, std::uint64_t height,
                               const Value* value) noexcept {
         const Value* kept = hf::vlog_preserve(value);
         links at;
@@ -223,7 +223,8 @@ private:
         return true;
     }
 
-    HF_TXFUNC static bool take(skip_list* list, Key key, std::uint64_t height) noexcept {
+    HF_TXFUNC static bool take(skip_list* list, HF_BY_VALUE Key key,
+                               std::uint64_t height) noexcept {
         links at;
         list->find_links(key, height, at);
         node* old = same_key(*at[0], key);

@@ -156,7 +156,7 @@ private:
         return at;
     }
 
-    HF_TXFUNC static bool put(node** link, Key key, Value value) noexcept {
+    HF_TXFUNC static bool put(node** link, HF_BY_VALUE Key key, HF_BY_VALUE Value value) noexcept {
         auto* const fresh = static_cast<node*>(hf_alloc(sizeof(node)));
         if (fresh == nullptr) return false;
         ::new (&fresh->lock) hf::mutex{};
@@ -166,7 +166,7 @@ private:
         *link = fresh;
         return true;
     }
-    HF_TXFUNC static void assign(node* in, Value value) noexcept { in->value = value; }
+    HF_TXFUNC static void assign(node* in, HF_BY_VALUE Value value) noexcept { in->value = value; }
     HF_TXFUNC static void take(node** link) noexcept {
         node* const old = *link;
         *link = old->next;

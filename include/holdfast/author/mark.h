@@ -27,6 +27,14 @@
 #define HF_SECTION __attribute__((annotate("holdfast.section")))
 /* For hf::tx: the arguments are a closure, which must not hold addresses of volatile variables. */
 #define HF_CLOSURE __attribute__((annotate("holdfast.closure")))
+/* A parameter of a failure-atomic function: an object of a trivially copyable type of more than 16
+ * bytes. ARM64 passes it by its address, and the compiler does not see by that that it is no
+ * pointer. Engines auto and redo do not need the mark. */
+#if defined(__aarch64__)
+#define HF_BY_VALUE __attribute__((annotate("holdfast.by_value")))
+#else
+#define HF_BY_VALUE
+#endif
 /* A member of an object in a pool that the next process cannot use as it stands, such as a pointer
  * to a function: the program sets it anew after each open, before anything reads it. */
 #define HF_VOLATILE_OK __attribute__((annotate("holdfast.volatile_ok")))
@@ -42,6 +50,7 @@
 #define HF_PURE
 #define HF_SECTION
 #define HF_CLOSURE
+#define HF_BY_VALUE
 #define HF_VOLATILE_OK
 #endif
 
