@@ -141,7 +141,7 @@ std::vector<hf_bytes> encoded_list::get() const {
     return found;
 }
 
-half_decoded::half_decoded(hf_bytes stored) {
+half_decoded::half_decoded(hf_bytes stored, room* within) {
     const char* data = static_cast<const char*>(stored.data);
     const Py_ssize_t bytes = static_cast<Py_ssize_t>(stored.bytes) - 1;
     PyObject* made = nullptr;
@@ -151,11 +151,17 @@ half_decoded::half_decoded(hf_bytes stored) {
         if (made == nullptr && PyErr_Occurred() == nullptr) value_ = tag;
     } else if (tag == tag_value_2) value_ = tag;
     else if (tag == tag_str && has_surrogate(data, static_cast<std::size_t>(bytes))) value_ = tag;
+    bytes_ = static_cast<std::size_t>(bytes);
+    if (value_ != 0 && within != nullptr && bytes_ <= sizeof within->bytes) {
+        data_ = static_cast<const char*>(std::memcpy(within->bytes, data, bytes_));
+        return;
+    }
     if (tag == tag_str && value_ == 0) made = PyUnicode_DecodeUTF8(data, bytes, nullptr);
     else if (tag == tag_bytes || value_ != 0) made = PyBytes_FromStringAndSize(data, bytes);
     else if (tag != tag_value) refuse_tag();
     if (made == nullptr) throw nb::python_error();
     made_ = nb::steal(made);
+    if (value_ != 0) data_ = PyBytes_AS_STRING(made);
 }
 
 stored_bytes::stored_bytes(hf_bytes stored)
@@ -168,23 +174,24 @@ stored_bytes::stored_bytes(hf_bytes stored)
 }
 
 bool half_decoded::is(hf_bytes stored) const noexcept {
-    const auto bytes = static_cast<std::size_t>(PyBytes_GET_SIZE(made_.ptr()));
     const char* data = static_cast<const char*>(stored.data);
-    return stored.bytes == bytes + 1 && data[bytes] == value_ &&
-           std::memcmp(data, PyBytes_AS_STRING(made_.ptr()), bytes) == 0;
+    return stored.bytes == bytes_ + 1 && data[bytes_] == value_ &&
+           std::memcmp(data, data_, bytes_) == 0;
 }
 
 nb::object half_decoded::whole(form made) const {
     if (value_ == 0) return made_;
-    const auto bytes = static_cast<std::size_t>(PyBytes_GET_SIZE(made_.ptr()));
     if (value_ == tag_str) {
-        PyObject* const text = str_of(PyBytes_AS_STRING(made_.ptr()), bytes);
+        PyObject* const text = str_of(data_, bytes_);
         if (text == nullptr) throw nb::python_error();
         return nb::steal(text);
     }
-    return decode(PyBytes_AS_STRING(made_.ptr()), bytes, value_ == tag_value ? 1 : 2, made);
+    return decode(data_, bytes_, value_ == tag_value ? 1 : 2, made, made_);
 }
 
-nb::object decoded(hf_bytes stored, form made) { return half_decoded(stored).whole(made); }
+nb::object decoded(hf_bytes stored, form made) {
+    half_decoded::room room;
+    return half_decoded(stored, &room).whole(made);
+}
 
 } // namespace hf_python

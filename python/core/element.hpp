@@ -154,8 +154,12 @@ private:
 /// What is left to do for an object when its stored form may go (1).
 class half_decoded {
 public:
+    /// Where few bytes are copied to. It outlives what was made with it.
+    struct room {
+        char bytes[256];
+    };
     /// Runs no Python code. Raises holdfast.Error "corrupt" if the last byte is not one of ours.
-    explicit half_decoded(hf_bytes stored);
+    explicit half_decoded(hf_bytes stored, room* within = nullptr);
     bool needs_python() const noexcept { return value_ != 0; }
     /// Whether these are the bytes that it was made of. Requires: needs_python().
     bool is(hf_bytes stored) const noexcept;
@@ -164,7 +168,9 @@ public:
     nb::object whole(form made) const;
 
 private:
-    nb::object made_;
+    nb::object made_; // the object, or the bytes that it will be made of; null: they are in a room
+    const char* data_ = nullptr; // these bytes
+    std::size_t bytes_ = 0;
     char value_ = 0; // the tag; 0 when the object is made
 };
 

@@ -2,6 +2,7 @@
 #include "encoding.hpp"
 
 #include "element.hpp"
+#include "kinds.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -19,35 +20,52 @@ namespace hf_python {
 
 namespace {
 
-// Durable: never change their meaning. holdfast/_encoding.py has those between.
-enum kind : unsigned char {
-    none,
-    no,
-    yes,
-    natural,
-    negative,
-    real,
-    text,
-    bytes_kind,
-    tuple,
-    list,
-    dict,
-    moment,
-    array_kind = 14,
-    leaf_last_1 = array_kind, // Python code's, in version 1
-    set_kind = 15,
-    frozenset,
-    registered,
-    kind_end = 22 // those in between are Python code's, too
-};
-constexpr std::uint64_t nan_bits = 0x7ff8'0000'0000'0000; // every NaN's
-constexpr unsigned depth_max = 64; // of containers in containers; what holds itself ends here, too
+/// The items of a small dict whose keys are short str, in the order of the keys' encodings. It
+/// holds them, whatever becomes of the dict (4).
+class str_items {
+public:
+    static constexpr Py_ssize_t count_max = 16;
+    static constexpr Py_ssize_t bytes_max = 127; // then the length is a byte, and sorts first
+    struct item {
+        PyObject *key, *value;
+        std::string_view text;
+    };
+    /// Requires: the dict has at most count_max items.
+    explicit str_items(PyObject* dict) {
+        PyObject *key, *value;
+        for (Py_ssize_t at = 0; PyDict_Next(dict, &at, &key, &value);) {
+            Py_ssize_t bytes = bytes_max + 1;
+            const char* data = nullptr;
+            if (PyUnicode_CheckExact(key)) data = PyUnicode_AsUTF8AndSize(key, &bytes);
+            if (data == nullptr) PyErr_Clear(); // of a surrogate, or there is no memory
+            if (data == nullptr || bytes > bytes_max) return;
+            Py_INCREF(key), Py_INCREF(value);
+            add({key, value, {data, static_cast<std::size_t>(bytes)}});
+        }
+        all_ = true;
+    }
+    ~str_items() {
+        for (const item& each : get()) Py_DECREF(each.key), Py_DECREF(each.value);
+    }
+    str_items(const str_items&) = delete;
+    /// Whether all items of the dict are here. Else a key is another one, and the rest is missing.
+    bool all() const noexcept { return all_; }
+    std::span<const item> get() const noexcept { return {items_, count_}; }
 
-/// The types of frozen lists, dicts and sets: holdfast/_frozen.py.
-struct frozen_types {
-    PyTypeObject *list = nullptr, *dict = nullptr, *set = nullptr;
+private:
+    void add(const item& added) noexcept {
+        const auto below = [&](const item& other) {
+            const std::size_t bytes = added.text.size(), of_other = other.text.size();
+            return bytes != of_other ? bytes < of_other : sorts_below(added.text, other.text);
+        };
+        std::size_t at = count_++;
+        for (; at != 0 && below(items_[at - 1]); --at) items_[at] = items_[at - 1];
+        items_[at] = added;
+    }
+    item items_[count_max];
+    std::size_t count_ = 0;
+    bool all_ = false;
 };
-frozen_types frozen; // as the package says when it is imported
 
 class encoder {
 public:
@@ -77,6 +95,7 @@ private:
     void floating(PyObject* of);
     void sequence(PyObject* of, kind what, unsigned depth, bool key);
     void mapping(PyObject* of, unsigned depth);
+    bool small_mapping(PyObject* of, unsigned depth);
     void elements(PyObject* of, kind what, unsigned depth);
     void in_order(std::size_t first, std::size_t begin, const char* twice);
     void leaf(PyObject* of, unsigned depth, bool key);
@@ -85,10 +104,8 @@ private:
             throw nb::value_error("cannot store what is nested deeper than 64, or contains itself");
     }
     bool less(const entry& a, const entry& b) const {
-        const std::size_t of_a = a.key_end - a.begin, of_b = b.key_end - b.begin;
-        const int order =
-            std::memcmp(to_.data() + a.begin, to_.data() + b.begin, std::min(of_a, of_b));
-        return order != 0 ? order < 0 : of_a < of_b;
+        return sorts_below({to_.data() + a.begin, a.key_end - a.begin},
+                           {to_.data() + b.begin, b.key_end - b.begin});
     }
 
     buffer& to_;
@@ -144,6 +161,7 @@ void encoder::mapping(PyObject* of, unsigned depth) {
     const Py_ssize_t count = PyDict_GET_SIZE(of);
     to_.append(static_cast<char>(dict));
     varint(static_cast<std::uint64_t>(count));
+    if (count <= str_items::count_max && small_mapping(of, depth)) return;
     const std::size_t first = entries_.size(), begin = to_.size();
     entries_.reserve(std::max<std::size_t>(16, first + static_cast<std::size_t>(count)));
     PyObject *key, *each;
@@ -160,6 +178,19 @@ void encoder::mapping(PyObject* of, unsigned depth) {
     if (PyDict_GET_SIZE(of) != count || entries_.size() - first != static_cast<std::size_t>(count))
         throw std::runtime_error("a dict changed while it was stored");
     in_order(first, begin, "cannot store a dict with two keys that are not a number (nan)");
+}
+
+/// Appends the items where that needs no sorting of encodings. Else false, and nothing is appended.
+bool encoder::small_mapping(PyObject* of, unsigned depth) {
+    const str_items items(of);
+    if (!items.all()) return false;
+    for (const str_items::item& each : items.get()) {
+        sized(text, each.text.data(), static_cast<Py_ssize_t>(each.text.size()));
+        value(each.value, depth + 1, false);
+    }
+    if (static_cast<std::size_t>(PyDict_GET_SIZE(of)) != items.get().size())
+        throw std::runtime_error("a dict changed while it was stored");
+    return true;
 }
 
 void encoder::elements(PyObject* of, kind what, unsigned depth) {
@@ -250,295 +281,7 @@ void encoder::value(PyObject* of, unsigned depth, bool key) {
     leaf(of, depth, key);
 }
 
-class decoder {
-public:
-    decoder(const char* data, std::size_t bytes, int version, form made)
-        : data_(data), bytes_(bytes), last_kind_(version == 1 ? leaf_last_1 : kind_end - 1),
-          frozen_(made == form::frozen) {}
-    array_place array();
-    nb::object whole() {
-        nb::object found = value(0, false);
-        if (at_ != bytes_) wrong("expected the end of the value, found more bytes", at_);
-        return found;
-    }
-
-private:
-    [[noreturn]] void wrong(const std::string& what, std::size_t at) const {
-        raise("corrupt", ("corrupt: a value's byte " + std::to_string(at) + " of " +
-                          std::to_string(bytes_) + ": " + what)
-                             .c_str());
-    }
-    const char* take(std::uint64_t count) {
-        if (count > bytes_ - at_)
-            wrong("expected " + std::to_string(count) + " bytes, found " +
-                      std::to_string(bytes_ - at_),
-                  at_);
-        return data_ + std::exchange(at_, at_ + count);
-    }
-    std::uint64_t varint();
-    std::uint64_t count(std::uint64_t bytes_each);
-    nb::object value(unsigned depth, bool key);
-    nb::object integer(unsigned what);
-    nb::object floating();
-    nb::object str();
-    nb::object bytes();
-    nb::object sequence(unsigned what, unsigned depth, bool key);
-    nb::object entries(unsigned depth);
-    nb::object elements(unsigned what, unsigned depth);
-    nb::object made_by_class(unsigned depth, bool key);
-    nb::object leaf(std::size_t begin);
-    /// The key at this place, which sorts above the one before it.
-    nb::object key_above(std::string_view& last, unsigned depth);
-
-    const char* data_;
-    std::size_t bytes_, at_ = 0;
-    unsigned last_kind_;
-    bool frozen_;
-    nb::object copied_; // for Python code
-};
-
-nb::object stolen(PyObject* made) {
-    if (made == nullptr) throw nb::python_error();
-    return nb::steal(made);
-}
-
-/// An empty object of a frozen type.
-nb::object empty(PyTypeObject* type) {
-    static PyObject* const nothing = PyTuple_New(0);
-    return stolen(type->tp_new(type, nothing, nullptr));
-}
-
-/// Hides from gc.get_objects() what has still to be filled: code of the program that runs meanwhile
-/// would find items that are not there. Dicts cannot be hidden, but are whole after each item.
-nb::object hidden(nb::object made) {
-    PyObject_GC_UnTrack(made.ptr());
-    return made;
-}
-
-nb::object shown(nb::object filled) {
-    if (PyObject_GC_IsTracked(filled.ptr()) == 0) PyObject_GC_Track(filled.ptr());
-    return filled;
-}
-
-std::uint64_t decoder::varint() {
-    const std::size_t begin = at_;
-    std::uint64_t number = 0;
-    unsigned shift = 0;
-    for (;;) {
-        const auto byte = static_cast<unsigned char>(*take(1));
-        number |= std::uint64_t{byte & 127u} << shift;
-        if (byte < 128) {
-            if ((byte == 0 && shift != 0) || shift > 62 || number >> 63 != 0)
-                wrong("expected a number of at most 9223372036854775807, in its shortest form",
-                      begin);
-            return number;
-        }
-        shift += 7;
-        if (shift > 63) wrong("expected the end of a number, found more of it", begin);
-    }
-}
-
-/// The number of items that follow, each of at least so many bytes (2).
-std::uint64_t decoder::count(std::uint64_t bytes_each) {
-    const std::size_t begin = at_;
-    const std::uint64_t number = varint();
-    if (number > (bytes_ - at_) / bytes_each)
-        wrong("expected " + std::to_string(number) + " items, found " +
-                  std::to_string(bytes_ - at_) + " bytes",
-              begin);
-    return number;
-}
-
-nb::object decoder::integer(unsigned what) {
-    const std::size_t begin = at_;
-    const std::uint64_t bytes = varint();
-    const char* data = take(bytes);
-    if (bytes != 0 && *data == 0) wrong("expected a number in its shortest form", begin);
-    if (bytes > sizeof(std::uint64_t))
-        return call("holdfast._encoding", "large_int",
-                    nb::bytes(data, static_cast<std::size_t>(bytes)), nb::bool_(what == negative));
-    std::uint64_t size = 0;
-    for (std::uint64_t i = 0; i < bytes; ++i)
-        size = size << 8 | static_cast<unsigned char>(data[i]);
-    if (what == natural) return stolen(PyLong_FromUnsignedLongLong(size));
-    if (size >> 63 == 0) return stolen(PyLong_FromLongLong(~static_cast<long long>(size)));
-    return call("holdfast._encoding", "large_int", nb::bytes(data, static_cast<std::size_t>(bytes)),
-                nb::bool_(true));
-}
-
-nb::object decoder::floating() {
-    const std::size_t begin = at_;
-    const char* data = take(sizeof(double));
-    std::uint64_t bits = 0;
-    for (unsigned i = 0; i < sizeof bits; ++i)
-        bits = bits << 8 | static_cast<unsigned char>(data[i]);
-    const auto number = std::bit_cast<double>(bits);
-    if (number != number && bits != nan_bits)
-        wrong("expected the one not-a-number that is stored, found another", begin);
-    return stolen(PyFloat_FromDouble(number));
-}
-
-nb::object decoder::str() {
-    const std::uint64_t size = varint();
-    const std::size_t begin = at_;
-    const char* data = take(size);
-    PyObject* const made = str_of(data, static_cast<std::size_t>(size));
-    if (made != nullptr) return nb::steal(made);
-    nb::python_error error;
-    if (!error.matches(PyExc_UnicodeDecodeError)) throw error;
-    Py_ssize_t start = 0;
-    (void)PyUnicodeDecodeError_GetStart(error.value().ptr(), &start);
-    wrong("expected UTF-8", begin + static_cast<std::size_t>(start));
-}
-
-nb::object decoder::bytes() {
-    const std::uint64_t size = varint();
-    return stolen(PyBytes_FromStringAndSize(take(size), static_cast<Py_ssize_t>(size)));
-}
-
-nb::object decoder::sequence(unsigned what, unsigned depth, bool key) {
-    const auto items = static_cast<Py_ssize_t>(count(1));
-    if (what == tuple && items == 0) return stolen(PyTuple_New(0)); // the only one
-    const bool plain_list = what == list && !frozen_;
-    nb::object made = hidden(stolen(plain_list      ? PyList_New(items)
-                                    : what == tuple ? PyTuple_New(items)
-                                                    : frozen.list->tp_alloc(frozen.list, items)));
-    for (Py_ssize_t i = 0; i < items; ++i) {
-        PyObject* const each = value(depth, key).release().ptr();
-        plain_list ? PyList_SET_ITEM(made.ptr(), i, each) : PyTuple_SET_ITEM(made.ptr(), i, each);
-    }
-    return shown(std::move(made));
-}
-
-nb::object decoder::key_above(std::string_view& last, unsigned depth) {
-    const std::size_t at = at_;
-    nb::object key = value(depth, true);
-    const std::string_view written(data_ + at, at_ - at);
-    if (written <= last) wrong("expected a key that sorts above the one before it", at);
-    last = written;
-    return key;
-}
-
-nb::object decoder::entries(unsigned depth) {
-    const std::size_t begin = at_;
-    const std::uint64_t items = count(2);
-    nb::object made = frozen_ ? empty(frozen.dict) : stolen(PyDict_New());
-    std::string_view last;
-    for (std::uint64_t i = 0; i < items; ++i) {
-        const nb::object key = key_above(last, depth);
-        const nb::object each = value(depth, false);
-        if (in_python([&] { return PyDict_SetItem(made.ptr(), key.ptr(), each.ptr()); }) != 0)
-            throw nb::python_error();
-    }
-    if (static_cast<std::uint64_t>(PyDict_GET_SIZE(made.ptr())) != items)
-        wrong("expected a dict of different keys", begin);
-    return made;
-}
-
-nb::object decoder::elements(unsigned what, unsigned depth) {
-    const std::size_t begin = at_;
-    const std::uint64_t items = count(1);
-    nb::object made = hidden(what == frozenset ? stolen(PyFrozenSet_New(nullptr))
-                             : frozen_         ? empty(frozen.set)
-                                               : stolen(PySet_New(nullptr)));
-    std::string_view last;
-    for (std::uint64_t i = 0; i < items; ++i) {
-        const nb::object each = key_above(last, depth);
-        if (in_python([&] { return PySet_Add(made.ptr(), each.ptr()); }) != 0)
-            throw nb::python_error();
-    }
-    if (static_cast<std::uint64_t>(PySet_GET_SIZE(made.ptr())) != items)
-        wrong("expected a set of different elements", begin);
-    return shown(std::move(made));
-}
-
-/// Makes an instance of a class that the program has registered (3).
-nb::object decoder::made_by_class(unsigned depth, bool key) {
-    const nb::object name = str();
-    const nb::object stored = value(depth, key);
-    return call("holdfast._encoding", "of_class", name, stored);
-}
-
-nb::object decoder::leaf(std::size_t begin) {
-    if (!copied_.is_valid()) copied_ = nb::bytes(data_, bytes_);
-    const nb::object found =
-        call("holdfast._encoding", "read_leaf", copied_, nb::make_tuple(begin, frozen_));
-    at_ = nb::cast<std::size_t>(found[1]);
-    return found[0];
-}
-
-nb::object decoder::value(unsigned depth, bool key) {
-    const std::size_t begin = at_;
-    const auto what = static_cast<unsigned char>(*take(1));
-    switch (what) {
-    case none: return nb::none();
-    case no: return nb::bool_(false);
-    case yes: return nb::bool_(true);
-    case natural:
-    case negative: return integer(what);
-    case real: return floating();
-    case text: return str();
-    case bytes_kind: return bytes();
-    default: break;
-    }
-    const bool refused =
-        key && (what == list || what == dict || what == leaf_last_1 || what == set_kind);
-    if (what > last_kind_ || refused)
-        wrong(std::string("expected the kind of a ") + (key ? "key" : "value") + ", found " +
-                  std::to_string(what),
-              begin);
-    if (what > dict && what != set_kind && what != frozenset && what != registered)
-        return leaf(begin);
-    if (depth == depth_max) wrong("expected at most 64 levels, found more", begin);
-    if (what == dict) return entries(depth + 1);
-    if (what == registered) return made_by_class(depth + 1, key);
-    if (what == set_kind || what == frozenset) return elements(what, depth + 1);
-    return sequence(what, depth + 1, key);
-}
-
-array_place decoder::array() {
-    array_place found;
-    if (bytes_ == 0 || *take(1) != array_kind)
-        throw nb::type_error("view: expected bytes or an array, found another value: read it");
-    const std::uint64_t name_bytes = varint();
-    const std::size_t name_at = at_;
-    const std::string_view name(take(name_bytes), static_cast<std::size_t>(name_bytes));
-    const std::string_view type = name.substr(std::min<std::size_t>(1, name.size()));
-    if (type.starts_with('M') || type.starts_with('m'))
-        throw nb::type_error("view: an array of datetime64 or timedelta64 has no buffer format: "
-                             "read it, or store array.view('i8')");
-    constexpr std::pair<std::string_view, std::string_view> formats[] = {
-        {"b1", "?"}, {"i1", "b"}, {"u1", "B"},  {"i2", "h"},  {"u2", "H"},
-        {"i4", "i"}, {"u4", "I"}, {"i8", "q"},  {"u8", "Q"},  {"f2", "e"},
-        {"f4", "f"}, {"f8", "d"}, {"c8", "Zf"}, {"c16", "Zd"}};
-    const auto* const known =
-        std::ranges::find(formats, type, [](auto& each) { return each.first; });
-    if (known == std::end(formats)) wrong("expected the type of an array's elements", name_at);
-    found.format = known->second;
-    if (name[0] == '>') found.format.insert(found.format.begin(), '>');
-    found.element_bytes = known->first == "c16" ? 16 : static_cast<std::size_t>(type[1] - '0');
-    const std::size_t shape_at = at_;
-    const std::uint64_t dimensions = count(1);
-    bool none = false;
-    std::uint64_t elements = 1; // of the dimensions that are not 0, at most bytes_ + 1
-    for (std::uint64_t i = 0; i < dimensions; ++i) {
-        const std::uint64_t each = varint();
-        found.shape.push_back(static_cast<Py_ssize_t>(each));
-        none |= each == 0;
-        if (each != 0) elements = elements > bytes_ / each ? bytes_ + 1 : elements * each;
-    }
-    if (none) elements = 0;
-    if (elements > bytes_ || elements * found.element_bytes != bytes_ - at_)
-        wrong("expected the shape of an array, and so many elements", shape_at);
-    found.begin = at_;
-    return found;
-}
-
 } // namespace
-
-array_place array_in(const char* data, std::size_t bytes) {
-    return decoder(data, bytes, 1, form::frozen).array();
-}
 
 void buffer::grow(std::size_t bytes) {
     const std::size_t wanted = std::max(2 * capacity_, size_ + bytes);
@@ -549,52 +292,10 @@ void buffer::grow(std::size_t bytes) {
     capacity_ = wanted;
 }
 
-void buffer::append(const void* from, std::size_t bytes) {
-    if (bytes == 0) return;
-    if (bytes > capacity_ - size_) grow(bytes);
-    std::memcpy(data_ + size_, from, bytes);
-    size_ += bytes;
-}
-
-void set_frozen_types(nb::type_object of_list, nb::type_object of_dict, nb::type_object of_set) {
-    const auto type = [](nb::handle given) { // for good
-        return reinterpret_cast<PyTypeObject*>(nb::borrow(given).release().ptr());
-    };
-    frozen = {type(of_list), type(of_dict), type(of_set)};
-}
-
 encoding_facts encode(buffer& to, nb::handle object, as role) {
     encoder made(to, role);
     made.value(object.ptr(), 0, role != as::value);
     return made.facts;
-}
-
-nb::object decode(const char* data, std::size_t bytes, int version, form made) {
-    return decoder(data, bytes, version, made).whole();
-}
-
-PyObject* decoded_number(const char* data, std::size_t bytes) {
-    const auto number_at = [&](std::size_t begin) {
-        std::uint64_t number = 0;
-        for (std::size_t i = begin; i < bytes; ++i)
-            number = number << 8 | static_cast<unsigned char>(data[i]);
-        return number;
-    };
-    const int what = bytes == 0 ? -1 : data[0];
-    if (bytes == 1 && what == none) return Py_INCREF(Py_None), Py_None;
-    if (bytes == 1 && (what == no || what == yes)) return PyBool_FromLong(what == yes);
-    if (bytes == 1 + sizeof(double) && what == real) {
-        const std::uint64_t bits = number_at(1);
-        const auto number = std::bit_cast<double>(bits);
-        return number == number || bits == nan_bits ? PyFloat_FromDouble(number) : nullptr;
-    }
-    if (bytes < 2 || (what != natural && what != negative)) return nullptr;
-    if (bytes > 2 + sizeof(std::uint64_t) || static_cast<std::size_t>(data[1]) != bytes - 2 ||
-        (bytes > 2 && data[2] == 0)) // one encoding each
-        return nullptr;
-    const std::uint64_t size = number_at(2);
-    if (what == natural) return PyLong_FromUnsignedLongLong(size);
-    return size >> 63 != 0 ? nullptr : PyLong_FromLongLong(~static_cast<long long>(size));
 }
 
 } // namespace hf_python

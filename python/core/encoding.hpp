@@ -13,6 +13,7 @@
 #include <nanobind/nanobind.h>
 
 #include <cstddef>
+#include <cstring>
 #include <memory>
 #include <string>
 #include <vector>
@@ -29,7 +30,12 @@ public:
     char* data() noexcept { return data_; }
     const char* data() const noexcept { return data_; }
     std::size_t size() const noexcept { return size_; }
-    void append(const void* from, std::size_t bytes);
+    void append(const void* from, std::size_t bytes) {
+        if (bytes == 0) return;
+        if (bytes > capacity_ - size_) grow(bytes);
+        std::memcpy(data_ + size_, from, bytes);
+        size_ += bytes;
+    }
     void append(char byte) {
         if (size_ == capacity_) grow(1);
         data_[size_++] = byte;
@@ -66,7 +72,8 @@ struct encoding_facts {
 /// Errors: TypeError if it has none, ValueError if it is nested too deep.
 encoding_facts encode(buffer& to, nb::handle object, as role);
 /// The object of the encoding of version 1 or 2. Requires: 'data' stays, whatever Python code runs.
-nb::object decode(const char* data, std::size_t bytes, int version, form made);
+/// 'all' are the same bytes as an object, if there is one: else Python code gets a copy of them.
+nb::object decode(const char* data, std::size_t bytes, int version, form made, nb::object all = {});
 
 /// An array's place in its encoding. As it is made: of bytes.
 struct array_place {

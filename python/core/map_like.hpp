@@ -42,10 +42,11 @@ template <class Calls, class Key> struct map_like {
 
     /// The value, or nothing.
     template <class Source> static nb::object found_in(const Source& of, const Key& wanted) {
+        half_decoded::room room;
         const auto half = of.read([&](const auto* from) -> std::optional<half_decoded> {
             const looked_up found = look_up(from, wanted);
             if (!found.there) return {};
-            return half_decoded(found.bytes);
+            return half_decoded(found.bytes, &room);
         });
         return half ? half->whole(form::frozen) : nb::object();
     }

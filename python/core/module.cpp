@@ -129,7 +129,7 @@ nb::bytes encode_value(nb::handle value, bool hashable) {
 }
 
 nb::object decode_value(const nb::bytes& data) {
-    return decode(data.c_str(), data.size(), 2, form::plain);
+    return decode(data.c_str(), data.size(), 2, form::plain, data);
 }
 
 /// The object of stored bytes, to be changed.

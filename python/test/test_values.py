@@ -264,6 +264,50 @@ class Encoding(unittest.TestCase):
             self.assertTrue(same(value, again), f"seed {SEED}, case {case}: {value!r} {again!r}")
             self.assertEqual(_encoding.encode(again), encoding, f"seed {SEED}, case {case}")
 
+    def test_a_dict_has_its_items_in_one_order(self):
+        """However many and whatever keys it has: small dicts of short str go another way."""
+        source = random.Random(SEED + 3)
+        letters = "abé\0\uffff\U0001f600"
+        for case in range(CASES // 5):
+            count, most = source.choice((1, 2, 5, 15, 16, 17, 40)), source.choice((1, 3, 9, 130))
+            keys = {"".join(source.choices(letters, k=source.randrange(most + 1))) for _ in range(count)}
+            keys |= set(source.sample([1, b"a", None, "\udcff", "x" * 127, "x" * 128, "x" * 129], source.choice((0, 0, 1, 3))))
+            value = {key: number for number, key in enumerate(source.sample(list(keys), len(keys)))}
+            items = sorted((_encoding.encode(key), _encoding.encode(of_it)) for key, of_it in value.items())
+            self.assertEqual(_encoding.encode(value), bytes((10, len(items))) + b"".join(map(b"".join, items)), f"seed {SEED}, case {case}")
+
+    def test_a_key_is_the_one_that_is_stored(self):
+        """Keys that were read are kept: those here differ in one byte, and are more than are kept."""
+        for size in (1, 3, 4, 7, 8, 15, 16, 17, 24, 63, 64, 65, 200):
+            keys = ["a" * at + chr(letter) + "a" * (size - at - 1) for at in range(size) for letter in range(98, 98 + 25)]
+            for key in keys + keys[::-1]:
+                value = _encoding.decode(_encoding.encode({key: 1, "aa": 2}))
+                self.assertEqual(value, {key: 1, "aa": 2})
+        known = {"a" * 24: 1, "b" * 4: 2, "é" * 20: 3, "\udcff" * 20: 4}
+        for key in known:
+            for _ in range(2):
+                self.assertEqual(_encoding.decode(_encoding.encode({key: 1})), {key: 1})
+        for wrong in (b"a" * 8 + b"\xff" * 8 + b"a" * 8, b"b" * 3 + b"\xff", b"\xff", b"\xff" * 30):
+            data = bytes((10, 1, 6, len(wrong))) + wrong + b"\0"
+            for _ in range(2):
+                self.assertIn("expected UTF-8", self.refused(data))
+
+    def test_a_dict_that_changes_while_it_is_stored(self):
+        for count in (3, 40):  # both ways
+            changed = {f"key {each}": Plain(each) for each in range(count)}
+
+            class Changes:
+                pass
+
+            def change(_):
+                changed.clear()
+                return 1
+
+            holdfast.register(Changes, encode=change, decode=int)
+            changed["a"] = Changes()
+            with self.assertRaisesRegex(RuntimeError, "a dict changed while it was stored"):
+                _encoding.encode(changed)
+
     def judged(self, data):
         """Refused with a place in it, or the one encoding of a value."""
         try:
@@ -376,6 +420,16 @@ class Stored(Pooled):
         for key, value in mine.items():
             self.assertTrue(same(kept.pop(key), value))
         self.assertEqual([len(each) for each in (kept, queue, stack, vector)], [0, 0, 0, 0])
+
+    def test_values_of_any_size_come_back(self):
+        """Few bytes are copied to another place than many."""
+        kept = holdfast.Map(self.pool)
+        for size in (*range(200, 300), 5000):
+            value = {"text": "x" * size, "when": datetime.datetime(2026, 3, 1)}  # which Python code reads
+            kept["a"] = value
+            self.assertEqual(kept["a"], value)
+            self.assertEqual([*kept.values()], [value])
+            self.assertEqual(kept.pop("a"), value)
 
     def test_none_is_an_element_like_others(self):
         queue = holdfast.Queue(self.pool)
