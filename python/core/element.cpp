@@ -31,6 +31,15 @@ bool has_surrogate(const char* data, std::size_t bytes) noexcept {
     return false;
 }
 
+/// Raises the error that the making of a str left. Where its bytes are not UTF-8, "corrupt".
+[[noreturn]] void refuse_str() {
+    const nb::python_error error;
+    if (!error.matches(PyExc_UnicodeDecodeError)) throw nb::python_error(error);
+    Py_ssize_t at = 0;
+    (void)PyUnicodeDecodeError_GetStart(error.value().ptr(), &at);
+    raise("corrupt", ("corrupt: a str's byte " + std::to_string(at) + ": expected UTF-8").c_str());
+}
+
 } // namespace
 
 void raise(const char* code, const char* message) {
@@ -159,6 +168,7 @@ half_decoded::half_decoded(hf_bytes stored, room* within) {
     if (tag == tag_str && value_ == 0) made = PyUnicode_DecodeUTF8(data, bytes, nullptr);
     else if (tag == tag_bytes || value_ != 0) made = PyBytes_FromStringAndSize(data, bytes);
     else if (tag != tag_value) refuse_tag();
+    if (made == nullptr && tag == tag_str) refuse_str();
     if (made == nullptr) throw nb::python_error();
     made_ = nb::steal(made);
     if (value_ != 0) data_ = PyBytes_AS_STRING(made);
@@ -183,7 +193,7 @@ nb::object half_decoded::whole(form made) const {
     if (value_ == 0) return made_;
     if (value_ == tag_str) {
         PyObject* const text = str_of(data_, bytes_);
-        if (text == nullptr) throw nb::python_error();
+        if (text == nullptr) refuse_str();
         return nb::steal(text);
     }
     return decode(data_, bytes_, value_ == tag_value ? 1 : 2, made, made_);

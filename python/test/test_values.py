@@ -29,7 +29,7 @@ import unittest
 import uuid
 
 import holdfast
-from holdfast import _encoding
+from holdfast import _core, _encoding
 
 from support import SEED, Pooled
 
@@ -350,6 +350,13 @@ class Encoding(unittest.TestCase):
             message = self.refused(bytes.fromhex(encoding))
             self.assertIn(f"byte {place} of", message, encoding)
             self.assertIn(what, message, encoding)
+
+    def test_a_stored_str_that_is_no_utf_8_is_refused(self):
+        for damaged, place in ((b"a\xff", 1), (b"\xff" * 300, 0), (b"\xed\xa0", 0), (b"a\xed\xa0\x80\xff", 4)):
+            with self.assertRaises(holdfast.Error) as found:
+                _core.thawed(damaged + b"\x01")
+            self.assertEqual(found.exception.code, "corrupt")
+            self.assertIn(f"byte {place}: expected UTF-8", found.exception.message)
 
     def test_lengths_that_lie_allocate_nothing(self):
         lies = [bytes.fromhex(kind + "ffffffffffffff7f") for kind in ("03", "06", "07", "08", "09", "0a")]
