@@ -20,9 +20,13 @@
 #include <istream>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace hf::tools {
+
+/// How the line begins that stands for a pool's root object: no line has what is in it.
+inline constexpr std::string_view unlisted_line = "{\"unlisted\":";
 
 /// Gives every line, without its end. Returns what could not be read, for people. 'recovering': how
 /// to open a pool that was left open; if that fails it is read as it is.

@@ -293,6 +293,17 @@ void load(const asked& a) {
     leave(verdict::good);
 }
 
+/// Returns whether the lines have all that is in the pool; says so otherwise.
+bool say_unlisted(const std::string& path, const std::vector<std::string>& lines) {
+    if (std::ranges::none_of(lines, [](const auto& l) { return l.starts_with(unlisted_line); }))
+        return true;
+    fmt::print(stderr,
+               "{}: not compared: the root object and what it leads to, whose types only its "
+               "program knows (holdfast print shows them)\n",
+               path);
+    return false;
+}
+
 /// What only one of the pools has: its lines, sorted, behind - or +.
 void diff(const asked& a) {
     std::vector<std::string> first, second, only;
@@ -307,7 +318,9 @@ void diff(const asked& a) {
     for (const std::string& line : only)
         fmt::print("{} {}\n", std::ranges::binary_search(first, line) ? '-' : '+', line);
     if (!faults.empty() || !more.empty()) leave(verdict::unreadable);
-    leave(only.empty() ? verdict::good : verdict::damaged);
+    const bool here = say_unlisted(a.path, first), there = say_unlisted(a.other, second);
+    if (!only.empty()) leave(verdict::damaged);
+    leave(here && there ? verdict::good : verdict::not_verifiable);
 }
 
 void trim(const asked& a) {
@@ -415,7 +428,8 @@ void add_pool_commands(const cli::command& app, char**) {
                    "bytes. A line that is not as expected leaves no pool.");
     command = add(app, "diff", "what only one of two pools holds", a, diff);
     command.value("OTHER", a->other, "the other pool's file").required();
-    command.footer("Exit status: 0 the same, 1 different, 2 one of them cannot be read whole.");
+    command.footer("Exit status: 0 the same, 1 different, 2 one of them cannot be read whole, 3 no "
+                   "difference was found, and a root object was not compared.");
     command = add(app, "copy", "the pool as it is now, while a process works on it", a, copy);
     command.value("TO", a->to, "the copy: a new file").required();
     command.footer("A process that has the pool open stands still for as long as the pool is "

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """`holdfast trim` and `holdfast compact` make a pool take less disk, leave what is in it, and refuse what they cannot do.
+`holdfast diff` says what it does not compare.
 
 usage: space_command_test.py BIN
 """
@@ -95,6 +96,7 @@ def check_refused(folder):
         before = path.read_bytes() if path.exists() else None
         ran = run("holdfast", command, path)
         assert ran.returncode not in (0, -6, -11) and word in ran.stdout + ran.stderr, (command, ran)
+        assert word != "conflict" or "`holdfast trim`" in ran.stdout + ran.stderr, (command, ran)
         assert (path.read_bytes() if path.exists() else None) == before, (command, path)
     with open(pool, "r+b") as held:
         fcntl.lockf(held, fcntl.LOCK_EX)  # as a process that has it open
@@ -103,13 +105,26 @@ def check_refused(folder):
             assert ran.returncode != 0 and "in_use" in ran.stdout + ran.stderr, ran
 
 
+def check_compared(folder):
+    """A root object is not: without another difference the exit status says so, and a sentence names the pool."""
+    for program, alike in (("example_mod_prices", 0), ("example_numbers", 3)):
+        pool, copy = folder / (program + ".hf"), folder / (program + ".copy")
+        good(program, pool)
+        good("holdfast", "copy", pool, copy)
+        for status in (alike, 1 if alike == 0 else 3):
+            ran = run("holdfast", "diff", pool, copy)
+            assert ran.returncode == status and (ran.stdout == "") == (status != 1), (program, ran)
+            assert (f"{copy}: not compared: the root object" in ran.stderr) == (alike == 3), (program, ran)
+            good(program, pool)
+
+
 def main():
     with tempfile.TemporaryDirectory() as where:
-        for check in (check_made_smaller, check_killed, check_refused):
+        for check in (check_made_smaller, check_killed, check_refused, check_compared):
             folder = pathlib.Path(where) / check.__name__
             folder.mkdir()
             check(folder)
-    print("trim, compact: passed")
+    print("trim, compact, diff: passed")
 
 
 if __name__ == "__main__":

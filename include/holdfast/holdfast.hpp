@@ -3,9 +3,10 @@
 // The front header: everything that a program with structures of its own needs. Pools,
 // failure-atomic functions, memory, locks, durable containers and persistent objects.
 //
-// Not included: <holdfast/author/crash.hpp>, for crash programs; <holdfast/libstdcxx.hpp>, for
-// libstdc++'s node containers in sections; and the C headers for containers. A program that minds
-// its compile time includes the parts instead.
+// Not included: <holdfast/containers.hpp>, the names of the standard library's containers in a
+// pool; <holdfast/libstdcxx.hpp>, for libstdc++'s node containers in sections;
+// <holdfast/author/crash.hpp>, for crash programs; and the C headers for containers. A program that
+// minds its compile time includes the parts instead.
 //
 // A program built with another standard library than Holdfast's own (-stdlib=libc++) gets the parts
 // that need none: sections, memory, locks, and pools by the C interface.
@@ -15,10 +16,14 @@
 #include <holdfast/allocator.hpp>
 #include <holdfast/holdfast.h>
 #include <holdfast/lock.hpp>
+#include <holdfast/root.hpp>
 #include <holdfast/tx.hpp>
 #include <holdfast/txfunc.hpp>
 
 #if !defined(_LIBCPP_VERSION)
+#if __cplusplus < 202002L
+#error "Holdfast needs C++20: compile with -std=c++20"
+#endif
 #include <holdfast/copy.hpp>
 #include <holdfast/engines.hpp>
 #include <holdfast/log.hpp>

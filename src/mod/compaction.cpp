@@ -167,8 +167,8 @@ status compaction::check() {
         file_.path(), errc::conflict,
         fmt::format(
             "expected MOD's containers alone, found {} other blocks of {} bytes: compaction would "
-            "move them, and cannot change the pointers to them. Call pool.trim() instead: it moves "
-            "nothing and gives free space back",
+            "move them, and cannot change the pointers to them. Use pool.trim() or `holdfast trim` "
+            "instead: it moves nothing and gives free space back",
             others, bytes));
 }
 

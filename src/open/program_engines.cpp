@@ -45,7 +45,8 @@ status check_program(const std::string& path, bool fenced, std::uint32_t given) 
         path, errc::bad_argument,
         fmt::format(
             "open_options::engines: expected {}, which this program's failure-atomic functions "
-            "run on here, found {}: leave it empty, which means the build's; or build them for {} "
+            "run on here, found {}: leave it empty, which means the build's, or name those beside "
+            "others (hf::engines_of_build()); or build them for {} "
             "(holdfast_instrument(target ENGINE ...), --holdfast-engine=...); where a crash has "
             "left a section of {}, give both",
             engine_names(used), engine_names(with_sections), engine_names(with_sections),

@@ -5,6 +5,7 @@
 
 #include <cerrno>
 #include <sys/resource.h>
+#include <unistd.h>
 
 namespace hf {
 
@@ -27,6 +28,12 @@ std::string way_out_of(int error) {
     return fmt::format("; this process may make no file longer than {} bytes (ulimit -f): raise "
                        "that limit",
                        allowed);
+}
+
+std::string whose_file(unsigned owner, unsigned mode) {
+    return fmt::format("open: Permission denied: the file is that of user {} with mode {:03o}, and "
+                       "this process is user {}",
+                       owner, mode & 0777U, ::geteuid());
 }
 
 } // namespace hf

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The limits that keep a file from becoming longer, and what to do about them.
+// The limits that keep a file from becoming longer or from being opened, and what to do about them.
 #pragma once
 
 #include <cstdint>
@@ -15,5 +15,7 @@ std::uint64_t file_bytes_allowed() noexcept;
 /// The action that makes room after a call failed with this error, as the end of a message; empty
 /// for errors of another kind.
 std::string way_out_of(int error);
+/// Why this process may not open the file, as a backup that root has put in a server's place.
+std::string whose_file(unsigned owner, unsigned mode);
 
 } // namespace hf

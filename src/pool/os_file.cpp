@@ -308,6 +308,8 @@ result<os_file> os_file::open_named(const std::string& path, bool follow_symlink
                       (follow_symlinks ? 0 : O_NOFOLLOW);
     const std::scoped_lock held{table_lock};
     const int fd = restarted([&] { return ::open(path.c_str(), flags); });
+    if (fd < 0 && errno == EACCES)
+        return refusal(path, errc::permission, whose_file(about.st_uid, about.st_mode));
     if (fd < 0) return file.system_error("open", errno);
     if (status locked = file.adopt(path, fd, how); !locked.ok()) return locked;
     return file;

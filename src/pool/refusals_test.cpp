@@ -5,6 +5,8 @@
 // wrong file, by hand and by mutation, and compare fingerprints around open().
 #include <pool/test_support.hpp>
 
+#include <fmt/format.h>
+
 #include <array>
 #include <csignal>
 #include <cstring>
@@ -330,12 +332,17 @@ TEST_F(PoolFile, ReadOnlyFileIsRefused) {
     make_pool();
     ASSERT_EQ(::chmod(directory.c_str(), 0711), 0);
     ASSERT_EQ(::chmod(path.c_str(), 0444), 0);
-    EXPECT_TRUE(in_child([&] {
+    EXPECT_TRUE(in_child([&, owner = ::geteuid()] {
         // Root may write anything: become nobody first.
         if (::geteuid() == 0 &&
             (::setgroups(0, nullptr) != 0 || ::setgid(65534) != 0 || ::setuid(65534) != 0))
             return false;
-        expect_refused(path, options, errc::permission);
+        const std::string said = expect_refused(path, options, errc::permission);
+        EXPECT_NE(said.find(fmt::format("the file is that of user {} with mode 444, and this "
+                                        "process is user {}",
+                                        owner, ::geteuid())),
+                  std::string::npos)
+            << said;
         return !HasFailure();
     }));
 }

@@ -313,6 +313,9 @@ void holdfast_lines(byte_buffer& out, service& s) {
     append_stat(out, "pool_file", misplaced.empty() ? std::string_view("in place") : misplaced);
     append_stat(out, "pool_bytes", pool.size_bytes());
     append_stat(out, "pool_bytes_max", pool.max_bytes());
+    const status refused = pool.why_full();
+    append_stat(out, "pool_growth",
+                refused.ok() ? std::string_view("not refused") : refused.what());
     append_stat(out, "mode", name(pool.mode()));
     append_stat(out, "emulated", pool.emulated() ? "yes" : "no");
     append_stat(out, "engine", store::engine_name());

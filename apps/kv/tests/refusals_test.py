@@ -131,6 +131,9 @@ def growth_stops(pool):
         client.sendall(b"get key%d\r\n" % (count - 1))
         check(answers.readline() == b"VALUE key%d 0 %d\r\n" % (count - 1, len(value)), "the last item")
         check(answers.read(len(value) + 7) == value + b"\r\nEND\r\n", "its value")
+        client.sendall(b"stats holdfast\r\n")
+        growth = [line for line in iter(answers.readline, b"END\r\n") if line.startswith(b"STAT pool_growth ")]
+        check(len(growth) == 1 and b"No space left on device" in growth[0], f"says why the pool does not grow: {growth}")
         print(f"growth on a full disk: {count} sets of {len(value)} bytes stored, old items evicted")
         check(server.stop() == 0, "a clean stop")
 

@@ -111,6 +111,7 @@ TEST_F(tx, OpenRefusesEnginesThatTheFunctionsAreNotBuiltFor) {
     const std::string found = clobber() ? "found undo:" : "found clobber:";
     EXPECT_NE(refused.error().what().find(expected), std::string::npos) << refused.error().what();
     EXPECT_NE(refused.error().what().find(found), std::string::npos) << refused.error().what();
+    EXPECT_NE(refused.error().what().find("hf::engines_of_build()"), std::string::npos);
     for (const hf::engine_ptr& e : hf::engines_of_build()) o.engines.push_back(e);
     EXPECT_TRUE(hf::pool::open(first, o)) << "to recover what the other one has left";
 }

@@ -20,6 +20,7 @@ SHOWN = [
     ("print line", r"hf::mod::queue of 1766 elements = \{1234, 1235, 1236, "),
     ("print good", r"hf::result 3$"),
     ("print bad", r"hf::result hf::status pool_full: \"no room\""),
+    ("print pages", r"= hf::result( \{|, but its class is not in the debug information: compile with -fstandalone-debug$)"),
     ("print $hf_offset(element) == (char*)element - $base", r"= (1|true)"),
     ("print $hf_offset(&pool)", r"= -1"),
     ("holdfast where element", r"bytes into \S+/looked\.hf \(layout looked/1\): heap, extent 0"),

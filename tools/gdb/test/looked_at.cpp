@@ -3,6 +3,7 @@
 // Containers for gdb_test.py, which stops in stop_here() and prints them. Every shape of node is
 // there: tries of several levels, leaves of strings, relaxed vectors, queues of several levels
 // whose oldest have gone.
+#include <holdfast/mod/cache.hpp>
 #include <holdfast/mod/map.hpp>
 #include <holdfast/mod/ordered_map.hpp>
 #include <holdfast/mod/queue.hpp>
@@ -74,7 +75,9 @@ int main(int, char** argv) {
     must(row.erase(5));
     const hf::result<long> good = 3L;
     const hf::result<long> bad = hf::status(hf::errc::pool_full, "no room");
+    // Clang's debug information has the name of this class alone: its constructors are elsewhere.
+    const auto pages = hf::mod::cache::open(*pool, "pages", {.max_bytes = 1000});
     const long* const element = &row[0];
     stop_here();
-    return good && !bad && element != nullptr && empty.size() == 0 ? 0 : 1;
+    return good && !bad && pages && element != nullptr && empty.size() == 0 ? 0 : 1;
 }
