@@ -33,7 +33,7 @@ _CLASSES = {("map", "0x10200000a0004"): "Map", ("map", "0x10100000a0004"): "Set"
 
 
 def _in_words_of_python(error, pool, name, wanted):
-    found = re.search(r"found (\w+) of shape (0x[0-9a-f]+)", error.message) if error.code == "wrong_layout" else None
+    found = re.search(r"found (\w+) (?:of|\([^()]*;) shape (0x[0-9a-f]+)\)?$", error.message) if error.code == "wrong_layout" else None
     if found is None:
         return error
     kind = found[1].capitalize() if found[1] in ("vector", "stack", "queue") else _CLASSES.get((found[1], found[2]), f"C++ {found[1]} of other types")

@@ -382,10 +382,15 @@ TEST_F(mod_cache, refuses_misuse_with_expected_and_found) {
     EXPECT_EQ(pages.get("a"), "1");
     using map = mod::map<std::string, std::string>;
     expect_error(map::open(own_.pool(), {"pages"}).error(), errc::wrong_layout,
-                 "expected map of shape");
+                 "expected map (key string, value string; shape 0x");
     ASSERT_TRUE(map::open(own_.pool(), {"map"}));
     expect_error(cache::open(own_.pool(), "map", bound(1)).error(), errc::wrong_layout,
-                 "expected cache of shape");
+                 "expected cache (key string, value string; shape 0x");
+    using longs = mod::map<std::string, std::uint64_t>;
+    ASSERT_TRUE(longs::open(own_.pool(), {"longs"}));
+    using ints = mod::map<std::string, std::uint32_t>;
+    expect_error(ints::open(own_.pool(), {"longs"}).error(), errc::wrong_layout,
+                 "value 4 bytes aligned to 4; shape 0x");
     ASSERT_TRUE(map::open(own_.pool(), {"other"}));
     auto other = *map::open(own_.pool(), {"other"});
     ok(other.update([&](auto&) {

@@ -8,6 +8,8 @@
 #include <holdfast/mod/queue.hpp>
 #include <holdfast/mod/stack.hpp>
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -166,6 +168,18 @@ contents_form contents_form::of(std::uint32_t kind, std::uint64_t shape) noexcep
             .has_values = !trie || (shape >> 40 & 1) == 0,
             .values_in_keys = trie && (shape >> 41 & 1) != 0,
             .identity = static_cast<std::uint16_t>(shape >> 48)};
+}
+
+std::string shape_text(std::string_view name, std::uint32_t kind, std::uint64_t shape) {
+    if (!contents_form::is_container(kind)) return fmt::format("{} of shape {:#x}", name, shape);
+    const auto form = contents_form::of(kind, shape);
+    const auto text = [](const slot_form& of) {
+        return of.holds_ref ? "string" : fmt::format("{} bytes aligned to {}", of.bytes, of.align);
+    };
+    const std::string value = form.values_in_keys ? "string" : text(form.value);
+    if (!form.has_keys) return fmt::format("{} ({}; shape {:#x})", name, value, shape);
+    return fmt::format("{} (key {}{}; shape {:#x})", name, text(form.key),
+                       form.has_values ? ", value " + value : "", shape);
 }
 
 std::uint64_t read_elements(const std::byte* base, std::uint64_t word, const contents_form& form,

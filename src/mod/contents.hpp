@@ -15,6 +15,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <string>
 #include <string_view>
 
 namespace hf::mod {
@@ -31,6 +32,10 @@ struct contents_form {
     static contents_form of(std::uint32_t kind, std::uint64_t shape) noexcept;
     static bool is_container(std::uint32_t kind) noexcept;
 };
+
+/// "map (key string, value 8 bytes aligned to 8; shape 0x…)", for messages. Of a kind that this
+/// library does not have: its name and its shape.
+std::string shape_text(std::string_view name, std::uint32_t kind, std::uint64_t shape);
 
 /// Gets an element: its number (of sequences, from the oldest, bottom or first on) and its bytes.
 using element_reader =

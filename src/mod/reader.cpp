@@ -25,6 +25,7 @@
 // (6) A reader stores nothing, and waits for nobody.
 #include <base/assert.hpp>
 #include <base/raise.hpp>
+#include <mod/contents.hpp>
 #include <mod/reader_steps.hpp>
 #include <mod/store_impl.hpp>
 #include <pool/file_checks.hpp>
@@ -270,7 +271,7 @@ result<root*> store::impl::open_beside(const place& at, const kind& what, std::u
     if (std::atomic_ref(const_cast<cell&>(c).kind).load(std::memory_order_acquire) == 0)
         return missing();
     if (c.kind != what.id || c.shape != shape)
-        return differs(at, c, fmt::format("{} of shape {:#x}", what.name, shape));
+        return differs(at, c, shape_text(what.name, what.id, shape));
     if (!sound(cells(), count, index) || (c.family != 0 && !sound(cells(), count, c.family - 1)))
         return corrupt(
             *pool_->file,

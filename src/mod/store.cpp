@@ -2,6 +2,7 @@
 //
 // MOD's part of an open pool: roots by name, their memory, and the engine.
 #include <base/assert.hpp>
+#include <mod/contents.hpp>
 #include <mod/store_impl.hpp>
 #include <open/registry.hpp>
 #include <pool/file_checks.hpp>
@@ -202,13 +203,12 @@ root* store::impl::face_of(root::volatile_part& part, const kind& what) {
 
 status store::impl::differs(const place& at, const cell& c, const std::string& expected) const {
     const kind* is = find_kind(c.kind);
-    return status{errc::wrong_layout,
-                  fmt::format("{}: wrong_layout: \"{}\": expected {}, found {} of shape {:#x}",
-                              pool_->file->path(), at.name, expected,
-                              c.kind == builtin_kind::family ? "family"
-                              : is != nullptr                ? is->name
-                                                             : "a kind unknown to this program",
-                              c.shape)};
+    const std::string_view name = c.kind == builtin_kind::family ? "family"
+                                  : is != nullptr                ? is->name
+                                                                 : "a kind unknown to this program";
+    return status{errc::wrong_layout, fmt::format("{}: wrong_layout: \"{}\": expected {}, found {}",
+                                                  pool_->file->path(), at.name, expected,
+                                                  shape_text(name, c.kind, c.shape))};
 }
 
 result<root*> store::impl::open(const place& at, const kind& what, std::uint64_t shape) try {
@@ -262,7 +262,7 @@ result<root*> store::impl::open(const place& at, const kind& what, std::uint64_t
     }
     const cell& c = cells()[index];
     if (c.kind != what.id || c.shape != shape)
-        return differs(at, c, fmt::format("{} of shape {:#x}", what.name, shape));
+        return differs(at, c, shape_text(what.name, what.id, shape));
     root::volatile_part& part = part_of(index);
     if (part.face == nullptr)
         if (status s = check_word(part); !s.ok()) return s;
