@@ -339,6 +339,14 @@ void compact(const asked& a) {
     const open_options how = its_options(a);
     const auto made =
         mod::compact_pool(a.path, how, [&](const os_file& file) { return whole(a.path, file); });
+    std::uint32_t others = 0; // compaction cannot recover their work
+    for (const engine_ptr& its : how.engines) others |= its->bit() & ~engine_mod;
+    if (!made && made.error().code() == errc::missing_engine && others != 0)
+        refuse({errc::conflict,
+                fmt::format("{}: conflict: expected MOD's containers alone, found a pool that was "
+                            "left open with engine {}: its program opens and closes it first; or "
+                            "use `holdfast trim`, which moves nothing",
+                            a.path, engine_names(others))});
     if (!made) refuse(made.error());
     if (a.json)
         fmt::print("{{\"bytes_before\": {}, \"bytes\": {}, \"nodes\": {}}}\n", made->bytes_before,

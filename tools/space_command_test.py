@@ -98,6 +98,12 @@ def check_refused(folder):
         assert ran.returncode not in (0, -6, -11) and word in ran.stdout + ran.stderr, (command, ran)
         assert word != "conflict" or "`holdfast trim`" in ran.stdout + ran.stderr, (command, ran)
         assert (path.read_bytes() if path.exists() else None) == before, (command, path)
+    left = subprocess.run([PROGRAMS / "example_numbers", pool], env={**os.environ, "HOLDFAST_CRASH_AT": "half-pushed"})
+    assert left.returncode == -9, left
+    before, ran = pool.read_bytes(), run("holdfast", "compact", pool)
+    assert ran.returncode == 2 and "left open with engine undo, redo: its program opens and closes it" in ran.stderr, ran
+    assert pool.read_bytes() == before
+    good("example_numbers", pool)
     with open(pool, "r+b") as held:
         fcntl.lockf(held, fcntl.LOCK_EX)  # as a process that has it open
         for command in ("compact", "trim"):
