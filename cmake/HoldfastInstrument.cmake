@@ -68,23 +68,6 @@ endfunction()
 # Adds the plugin to the compilation of a target, once. Sets <file_variable> to its path, a
 # generator expression.
 function(_holdfast_add_plugin target caller file_variable)
-  get_target_property(sources ${target} SOURCES)
-  foreach(language C CXX)
-    set(endings "c")
-    if(language STREQUAL "CXX")
-      set(endings "cc|cpp|cxx|cppm|C")
-    endif()
-    # Another language's compiler may be any.
-    if(CMAKE_${language}_COMPILER_LOADED AND "${sources}" MATCHES "\\.(${endings})(;|$)" AND
-       NOT (CMAKE_${language}_COMPILER_ID STREQUAL "Clang" AND
-            CMAKE_${language}_COMPILER_VERSION MATCHES "^19\\."))
-      message(FATAL_ERROR
-        "${caller}(${target}): the plugin needs Clang 19; the ${language} compiler is "
-        "${CMAKE_${language}_COMPILER_ID} ${CMAKE_${language}_COMPILER_VERSION}. Configure with "
-        "-DCMAKE_C_COMPILER=clang-19 -DCMAKE_CXX_COMPILER=clang++-19")
-    endif()
-  endforeach()
-
   if(HOLDFAST_PLUGIN)
     set(plugin ${HOLDFAST_PLUGIN})
     add_dependencies(${target} ${plugin})
@@ -97,6 +80,25 @@ function(_holdfast_add_plugin target caller file_variable)
     message(FATAL_ERROR "${caller}(${target}): the compiler plugin is not part of this "
                         "build or package (HOLDFAST_COMPILER=OFF?)")
   endif()
+
+  get_property(llvm GLOBAL PROPERTY HOLDFAST_LLVM) # what the plugin was built with
+  get_target_property(sources ${target} SOURCES)
+  foreach(language C CXX)
+    set(endings "c")
+    if(language STREQUAL "CXX")
+      set(endings "cc|cpp|cxx|cppm|C")
+    endif()
+    # Another language's compiler may be any.
+    if(CMAKE_${language}_COMPILER_LOADED AND "${sources}" MATCHES "\\.(${endings})(;|$)" AND
+       NOT (CMAKE_${language}_COMPILER_ID STREQUAL "Clang" AND
+            CMAKE_${language}_COMPILER_VERSION MATCHES "^${llvm}\\."))
+      message(FATAL_ERROR
+        "${caller}(${target}): the plugin needs Clang ${llvm}; the ${language} compiler is "
+        "${CMAKE_${language}_COMPILER_ID} ${CMAKE_${language}_COMPILER_VERSION}. Configure with "
+        "-DCMAKE_C_COMPILER=clang-${llvm} -DCMAKE_CXX_COMPILER=clang++-${llvm}")
+    endif()
+  endforeach()
+
   set(file "$<TARGET_FILE:${plugin}>")
   set(${file_variable} "${file}" PARENT_SCOPE)
   get_target_property(added ${target} HOLDFAST_PLUGIN_ADDED)
@@ -165,9 +167,10 @@ function(holdfast_instrument target)
   # With link-time optimisation the sections are instrumented by the link.
   get_target_property(type ${target} TYPE)
   if(type MATCHES "EXECUTABLE|SHARED_LIBRARY|MODULE_LIBRARY")
+    get_property(llvm GLOBAL PROPERTY HOLDFAST_LLVM)
     set(lto "$<BOOL:$<TARGET_PROPERTY:${target},INTERPROCEDURAL_OPTIMIZATION>>")
     target_link_options(${target} PRIVATE
-      "$<${lto}:-fuse-ld=lld-19>" "$<${lto}:-Wl,--load-pass-plugin=${file}>")
+      "$<${lto}:-fuse-ld=lld-${llvm}>" "$<${lto}:-Wl,--load-pass-plugin=${file}>")
   endif()
 endfunction()
 

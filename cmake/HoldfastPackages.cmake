@@ -24,8 +24,8 @@ set(CPACK_COMPONENT_DEV_DESCRIPTION "Headers and static libraries of Holdfast, i
  pkg-config ask for. The containers of MOD need no more; failure-atomic functions need holdfast-clang.")
 set(CPACK_DEBIAN_COMPILER_PACKAGE_NAME holdfast-clang)
 set(CPACK_DEBIAN_COMPILER_PACKAGE_SECTION devel)
-set(CPACK_DEBIAN_COMPILER_PACKAGE_DEPENDS "clang-19, libholdfast-dev (= ${PROJECT_VERSION})")
-set(CPACK_COMPONENT_COMPILER_DESCRIPTION "Holdfast's plugin for clang 19, which makes functions failure-atomic, the
+set(CPACK_DEBIAN_COMPILER_PACKAGE_DEPENDS "clang-${HOLDFAST_LLVM}, libholdfast-dev (= ${PROJECT_VERSION})")
+set(CPACK_COMPONENT_COMPILER_DESCRIPTION "Holdfast's plugin for clang ${HOLDFAST_LLVM}, which makes functions failure-atomic, the
  wrappers holdfast-clang and holdfast-clang++, and holdfast-classify, which says what of a persistent class is deferrable.")
 set(CPACK_DEBIAN_COMPILER_PACKAGE_RECOMMENDS holdfast-doc)
 set(CPACK_DEBIAN_TOOLS_PACKAGE_NAME holdfast-tools)

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Holdfast's plugin for clang 19: options and places in the pipeline.
+// Holdfast's plugin for clang: options and places in the pipeline.
 //
-//   clang++-19 -fplugin=libholdfast-plugin.so
-//              -fpass-plugin=libholdfast-plugin.so
-//              -mllvm -holdfast-engine=clobber
+//   clang++ -fplugin=libholdfast-plugin.so
+//           -fpass-plugin=libholdfast-plugin.so
+//           -mllvm -holdfast-engine=clobber
 //
 // -fpass-plugin adds the passes; -fplugin loads the library early enough for
 // its options. Marking runs first and instrumentation last. Before the end
@@ -31,9 +31,6 @@
 #include "llvm/Support/Path.h"
 
 #include <dlfcn.h>
-
-static_assert(LLVM_VERSION_MAJOR == 19,
-              "clang loads only plugins of its own version");
 
 using namespace llvm;
 using namespace holdfast;
@@ -131,6 +128,7 @@ struct WithoutSyntaxPass : PassInfoMixin<WithoutSyntaxPass> {
   PreservedAnalyses run(Module &M, ModuleAnalysisManager &) {
     if (SmallString<128> Path = syntaxPath(); !sys::fs::exists(Path))
       M.getContext().diagnose(DiagnosticInfoInlineAsm(
+          /*LocCookie=*/0,
           Path +
               " is missing: neither the types that pools store nor promises of "
               "HF_PURE are checked. Install it beside the plugin",
@@ -240,11 +238,11 @@ void registerPasses(PassBuilder &Builder) {
           Passes.addPass(KeepUntracedApartPass());
       });
   Builder.registerPipelineEarlySimplificationEPCallback(
-      [](ModulePassManager &Passes, OptimizationLevel) {
+      [](ModulePassManager &Passes, OptimizationLevel, auto &&...) {
         Passes.addPass(AtThinLinkPass());
       });
   Builder.registerOptimizerLastEPCallback(
-      [](ModulePassManager &Passes, OptimizationLevel) {
+      [](ModulePassManager &Passes, OptimizationLevel, auto &&...) {
         if (Engine)
           Passes.addPass(InstrumentOrDeferPass());
         if (Relocatable)

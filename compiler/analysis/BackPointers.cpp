@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "analysis/BackPointers.h"
+#include "analysis/LLVMVersions.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallPtrSet.h"
@@ -40,7 +41,7 @@ static const Value *objectOf(const StoreInst &S) {
 /// Whether the edge is taken only where 'Named' is null: nothing links from there.
 static bool saysNull(const BasicBlock *From, const BasicBlock *To,
                      const Value *Named) {
-  CmpInst::Predicate Is;
+  ComparedBy Is;
   const BasicBlock *Yes, *No;
   if (!match(From->getTerminator(),
              m_Br(m_Cmp(Is, m_Specific(Named), m_Zero()), m_BasicBlock(Yes),

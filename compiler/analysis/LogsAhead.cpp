@@ -29,6 +29,7 @@
 // a store overwrites nothing that was read before it (ClobberWrites.cpp).
 #include "analysis/LogsAhead.h"
 #include "analysis/Calls.h"
+#include "analysis/LLVMVersions.h"
 #include "analysis/LoopRanges.h"
 
 #include "llvm/ADT/DenseMap.h"
@@ -139,7 +140,7 @@ private:
   DominatorTree Tree;
   AssumptionCache Assumptions;
   BasicAAResult Basic;
-  TypeBasedAAResult Types;
+  TypeBasedAAResult Types = aliasesByType();
   AAResults Aliases;
   BatchAAResults Batch;
   ReversePostOrderTraversal<Function *> Order;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "analysis/Origin.h"
 #include "analysis/Calls.h"
+#include "analysis/LLVMVersions.h"
 
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/PointerIntPair.h"
 #include "llvm/Analysis/CFG.h"
-#include "llvm/Analysis/CaptureTracking.h"
 #include "llvm/Analysis/SimplifyQuery.h"
 #include "llvm/Analysis/ValueTracking.h"
 #include "llvm/IR/ConstantRange.h"
@@ -154,14 +154,14 @@ namespace {
 /// Looks for uses that let other code subtract an object's address from another:
 /// as a number, from memory, or in a function that keeps it. A comparison or a
 /// return is no such use.
-class AddressUses : public CaptureTracker {
+class AddressUses : public CaptureVisitor {
 public:
   explicit AddressUses(const Place &Where) : Where(Where) {}
 
   bool Known = false;
 
   void tooManyUses() override { Known = true; }
-  bool captured(const Use *U) override {
+  bool stopsAt(const Use *U) override {
     const auto *By = cast<Instruction>(U->getUser());
     if (isa<ICmpInst>(By) || isa<ReturnInst>(By))
       return false;
@@ -176,7 +176,7 @@ private:
 
 /// Whether the condition, if it holds or does not, says that 'V' is not null.
 static bool saysNotNull(const Value *Condition, bool Holds, const Value &V) {
-  ICmpInst::Predicate Is;
+  ComparedBy Is;
   if (match(Condition, m_ICmp(Is, m_Specific(&V), m_Zero())))
     return Is == (Holds ? ICmpInst::ICMP_NE : ICmpInst::ICMP_EQ);
   const Value *One, *Other;
@@ -236,7 +236,7 @@ private:
 
   ConstantRange offsetOf(const GEPOperator &Gep) const {
     const auto *I = dyn_cast<Instruction>(&Gep);
-    MapVector<Value *, APInt> Parts;
+    VariableOffsets Parts;
     APInt Fixed(64, 0);
     if (!I || Gep.getType()->isVectorTy())
       return anywhere(); // a constant expression is about a global

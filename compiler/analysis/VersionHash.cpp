@@ -16,6 +16,7 @@
 //    fused multiply-add.
 #include "analysis/VersionHash.h"
 #include "analysis/Calls.h"
+#include "analysis/LLVMVersions.h"
 
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/PostOrderIterator.h"
@@ -211,7 +212,7 @@ private:
         "approx-func-fp-math",  "no-infs-fp-math",
         "no-nans-fp-math",      "no-signed-zeros-fp-math",
         "use-soft-float"};
-    add(F.getParent()->getTargetTriple());
+    add(targetTriple(*F.getParent()));
     for (StringRef Name : Attributes)
       add(F.getFnAttribute(Name).getValueAsString());
     add(F.hasFnAttribute(Attribute::StrictFP));

@@ -28,6 +28,8 @@ config.substitutions += [
     # The oracles, compiled once, as %clangxx -O1 does.
     ("%oracle", config.oracle),
     ("%justdo_oracle", config.justdo_oracle),
+    ("%llvm", config.llvm),
+    ("%lld", f"lld-{config.llvm}"),
     ("%plugin", plugin),
     ("%cmake", config.cmake),
     ("%source_dir", config.source_dir),

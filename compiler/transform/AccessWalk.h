@@ -6,6 +6,7 @@
 #ifndef HOLDFAST_COMPILER_ACCESSWALK_H
 #define HOLDFAST_COMPILER_ACCESSWALK_H
 
+#include "analysis/LLVMVersions.h"
 #include "transform/InsertCalls.h"
 
 #include "llvm/ADT/STLFunctionalExtras.h"
@@ -13,7 +14,6 @@
 #include "llvm/Analysis/TargetLibraryInfo.h"
 #include "llvm/IR/Module.h"
 #include "llvm/IR/PassManager.h"
-#include "llvm/Transforms/Instrumentation.h"
 
 namespace holdfast {
 

@@ -14,6 +14,7 @@
 #include "transform/ConstantAddresses.h"
 #include "analysis/Calls.h"
 #include "analysis/ConstantTables.h"
+#include "analysis/LLVMVersions.h"
 #include "transform/FrameLocals.h"
 
 #include "llvm/Analysis/ValueTracking.h"
@@ -99,7 +100,7 @@ struct InConstant {
 
 static InConstant placeIn(const Value *Address, const DataLayout &Layout) {
   APInt Constant(64, 0);
-  MapVector<Value *, APInt> Variable;
+  VariableOffsets Variable;
   while (const auto *Gep = dyn_cast<GEPOperator>(Address)) {
     if (!Gep->collectOffset(Layout, 64, Variable, Constant))
       break;
@@ -145,8 +146,9 @@ void showNumbersOfAddresses(Function &F) {
         continue;
       auto *Phi = dyn_cast<PHINode>(I);
       Instruction *Shown = Number->getAsInstruction();
-      Shown->insertBefore(Phi ? Phi->getIncomingBlock(Operand)->getTerminator()
-                              : I);
+      Instruction *Before =
+          Phi ? Phi->getIncomingBlock(Operand)->getTerminator() : I;
+      Shown->insertBefore(Before->getIterator());
       Shown->setDebugLoc(I->getDebugLoc());
       if (Phi) // which has one value of each block, however often it is named
         Phi->setIncomingValueForBlock(Phi->getIncomingBlock(Operand), Shown);
@@ -362,7 +364,7 @@ Value *ConstantAddresses::decoded(IRBuilder<> &At, Value *V) const {
 /// Replaces the instruction by what 'Make' makes of a copy of it.
 template <class Maker> static void replace(Instruction &I, Maker Make) {
   Instruction *Again = I.clone();
-  Again->insertBefore(&I);
+  Again->insertBefore(I.getIterator());
   IRBuilder<> At(&I);
   Value *Made = Make(At, Again);
   I.replaceAllUsesWith(Made);

@@ -12,6 +12,7 @@
 // 3. An entry that is made ahead of its write gets hf_log_ahead, behind a copy of
 //    the instructions that compute its address.
 #include "transform/InsertCalls.h"
+#include "analysis/LLVMVersions.h"
 
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/Statistic.h"
@@ -207,8 +208,9 @@ static const Attribute::AttrKind FunctionPromises[] = {
     Attribute::WillReturn,   Attribute::NoCallback,  Attribute::NoRecurse,
     Attribute::Speculatable, Attribute::MustProgress};
 static const Attribute::AttrKind ParameterPromises[] = {
-    Attribute::ReadOnly,  Attribute::ReadNone, Attribute::WriteOnly,
-    Attribute::NoCapture, Attribute::NoFree,   Attribute::Returned};
+    Attribute::ReadOnly,   Attribute::ReadNone, Attribute::WriteOnly,
+    NoCaptureKind,         Attribute::NoFree,   Attribute::Returned,
+    Attribute::Initializes};
 
 template <class FunctionOrCall> static void drop(FunctionOrCall &Promises) {
   for (Attribute::AttrKind Kind : FunctionPromises)

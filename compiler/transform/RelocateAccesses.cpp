@@ -454,7 +454,7 @@ private:
     callWithMemory(Builder, "copy_pointers",
                    {A.Address, A.From,
                     Builder.CreateZExtOrTrunc(A.Length, Word), placeOf(*A.At)});
-    A.At->moveBefore(Else);
+    A.At->moveBefore(*Else->getParent(), Else->getIterator());
   }
 };
 

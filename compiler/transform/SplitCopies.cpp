@@ -24,11 +24,17 @@ bool isRelocatable(const Module &M) { return M.getNamedMetadata(Mark); }
 bool isPointerTag(const MDNode *Tag) {
   if (!Tag || Tag->getNumOperands() < 3)
     return false;
-  const auto *Access = dyn_cast_or_null<MDNode>(Tag->getOperand(1));
-  if (!Access || Access->getNumOperands() == 0)
-    return false;
-  const auto *Name = dyn_cast<MDString>(Access->getOperand(0));
-  return Name && Name->getString() == "any pointer";
+  // "any pointer", or a pointer to a certain type, whose parent that is.
+  const auto *Type = dyn_cast_or_null<MDNode>(Tag->getOperand(1));
+  while (Type && Type->getNumOperands() != 0) {
+    const auto *Name = dyn_cast<MDString>(Type->getOperand(0));
+    if (Name && Name->getString() == "any pointer")
+      return true;
+    Type = Type->getNumOperands() < 2
+               ? nullptr
+               : dyn_cast_or_null<MDNode>(Type->getOperand(1));
+  }
+  return false;
 }
 
 namespace {

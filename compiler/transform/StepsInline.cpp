@@ -73,7 +73,7 @@ private:
   void split(ArrayRef<CallInst *> Saved, function_ref<Value *()> IsPlain) {
     BasicBlock *Head = Call.getParent();
     for (CallInst *Note : Saved)
-      Note->moveBefore(&Call);
+      Note->moveBefore(*Head, Call.getIterator());
     Instruction &First = Saved.empty() ? Call : *Saved.front();
     BasicBlock *Slow = Head->splitBasicBlock(First.getIterator(), "by_call");
     BasicBlock *Done =

@@ -46,8 +46,9 @@ std::string quoted(const std::string& text) {
 /// The command that takes addresses, with the options that both understand; empty: none installed.
 const std::string& symbolizer() {
     static const std::string found = [] {
-        for (const char* name : {"llvm-symbolizer-19 --output-style=GNU",
-                                 "llvm-symbolizer --output-style=GNU", "addr2line"}) {
+        for (const char* name :
+             {"llvm-symbolizer-19 --output-style=GNU", "llvm-symbolizer-21 --output-style=GNU",
+              "llvm-symbolizer --output-style=GNU", "addr2line"}) {
             const std::string command = name;
             const std::string program = command.substr(0, command.find(' '));
             if (!output_of("command -v " + program + " 2>/dev/null").empty())

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Hooks of -finstrument-functions, and counters of profiles, are no part of a section.
-// RUN: %hf_clangxx -O2 -Werror -finstrument-functions -S -emit-llvm -c %s -o - | FileCheck %s
-// RUN: %hf_clangxx -O0 -Werror -finstrument-functions -S -emit-llvm -c %s -o - | FileCheck %s
+// RUN: %hf_clangxx -O2 -Werror -finstrument-functions -S -emit-llvm %s -o - | FileCheck %s
+// RUN: %hf_clangxx -O0 -Werror -finstrument-functions -S -emit-llvm %s -o - | FileCheck %s
 // RUN: %hf_clangxx -O2 -Werror -fprofile-generate -c %s -o %t.o
 // RUN: %hf_clangxx -O2 -Werror -mllvm -holdfast-engine=justdo -finstrument-functions -c %s -o %t.o
 // RUN: %hf_clangxx -O2 -Werror -mllvm -holdfast-engine=auto -finstrument-functions -c %s -o %t.o
