@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """scripts/install-packages asks for the packages of the given purposes alone, and an optional one may be out of reach.
 
-dpkg-query and apt-get are scripts of this test. One answers which packages are installed. The other records which packages
-it is asked for, and fails on a conflict.
+dpkg-query, apt-cache and apt-get are scripts of this test. The first two answer which packages are installed and which there
+are. The third records which packages it is asked for, and fails on a conflict.
 
 usage: packages_test.py --source ROOT
 """
@@ -16,6 +16,9 @@ import tempfile
 
 DPKG_QUERY = """#!/bin/sh
 for package; do grep -qx -- "$package" "$STATE/installed" && echo "installed $package"; done; true
+"""
+APT_CACHE = """#!/bin/sh
+! grep -qx -- "$2" "$STATE/unknown"
 """
 APT_GET = """#!/bin/sh
 for word; do [ "$word" = install ] && asked=yes && continue; case $word in -*) ;; *) [ -z "$asked" ] || set_="$set_ $word" ;; esac; done
@@ -34,18 +37,18 @@ def lists_of(text):
             current = lists.setdefault(heading[1], {})
         elif words := line.split():
             assert words[1:] in ([], ["optional"]), line
-            current[words[0]] = len(words) == 2
+            current[words[0].partition("|")[0]] = len(words) == 2
     return lists
 
 
 class Machine:
     """Runs install-packages on a machine that has some packages, and where others conflict."""
-    def __init__(self, source, folder, installed=(), conflicting=()):
+    def __init__(self, source, folder, installed=(), conflicting=(), unknown=()):
         self.source, self.folder = source, folder
-        for name, text in (("dpkg-query", DPKG_QUERY), ("apt-get", APT_GET), ("sleep", "#!/bin/sh\n"), ("id", "#!/bin/sh\necho 0\n")):
+        for name, text in (("dpkg-query", DPKG_QUERY), ("apt-cache", APT_CACHE), ("apt-get", APT_GET), ("sleep", "#!/bin/sh\n"), ("id", "#!/bin/sh\necho 0\n")):
             (folder / name).write_text(text)
             (folder / name).chmod(0o755)
-        for name, packages in (("installed", installed), ("conflicting", conflicting), ("asked", ())):
+        for name, packages in (("installed", installed), ("conflicting", conflicting), ("unknown", unknown), ("asked", ())):
             (folder / name).write_text("".join(f"{package}\n" for package in packages))
 
     def install(self, *purposes):
@@ -89,6 +92,13 @@ def main():
         # One that nothing works without is an error.
         status, said, asked = machine(conflicting=["clang-19"]).install("build")
         assert status != 0, said
+        # Where either of two will do, apt-get is asked for the first that it knows. If one is there, that is enough.
+        first = {name for name in wanted if "-19" in name}
+        assert len(first) == 2, first
+        others = {name.replace("-19", "-21") for name in first}
+        status, said, asked = machine(unknown=first).install("build", "site", "packages")
+        assert status == 0 and set().union(*asked) == set(wanted) - first | others, (said, asked)
+        assert machine(installed=set(wanted) - first | others).install("build", "site", "packages") == (0, "", [])
         # A package of another purpose may conflict as it likes.
         assert machine(conflicting=["libgtest-dev", "librocksdb-dev"]).install("build", "packages")[0] == 0
         status, said, asked = machine().install("nosuch")
