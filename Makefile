@@ -28,7 +28,7 @@ SLPMT_SEED ?= 1
 # Further options of 'make crash-report' (scripts/crash_report.py --help).
 REPORT  ?=
 # The compiler of 'make gcc'.
-GCC     ?= g++-12
+GCC     ?= g++
 # Whose wheels 'make wheels' makes.
 PYTHONS ?= python3.9 python3.10 python3.11 python3.12 python3.13
 # The system's Python, which the Debian packages of the clients belong to.
