@@ -4,6 +4,7 @@
 // (src/CMakeLists.txt).
 #include <holdfast/engines.hpp>
 
+#undef HF_ENGINE // of a source without an engine
 #define HF_ENGINE(name)                                                                            \
     namespace hf::name {                                                                           \
     engine_ptr engine() noexcept;                                                                  \

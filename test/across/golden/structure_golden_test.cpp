@@ -37,7 +37,7 @@ constexpr std::uint64_t operations = 4000; // of each kind
 
 [[maybe_unused]] void make_key(std::uint64_t number, std::uint64_t& made) { made = number; }
 [[maybe_unused]] void make_key(std::uint64_t number, hf::structures::bytes_key<32>& made) {
-    fmt::format_to(made.bytes, "user{:028}", number);
+    fmt::format_to(&made.bytes[0], "user{:028}", number);
 }
 
 // Sums as they are, not divided: an exact comparison, readable as events per 4000 operations.
