@@ -153,8 +153,9 @@ TEST_F(Settle, ASlotThatIsFilledAgainTakesNoSectionBack) {
             EXPECT_EQ(r->taken, 1U);
             EXPECT_EQ(r->sum, 7U);
             EXPECT_EQ(r->put, links ? 2U : 1U);
-            if (links)
+            if (links) {
                 for (const std::uint64_t word : r->slot) EXPECT_EQ(word, 9U);
+            }
             remove();
         }
 }
