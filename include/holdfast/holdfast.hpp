@@ -3,8 +3,9 @@
 // The front header: everything that a program with structures of its own needs. Pools,
 // failure-atomic functions, memory, locks, durable containers and persistent objects.
 //
-// Not included: <holdfast/containers.hpp>, the names of the standard library's containers in a
-// pool; <holdfast/libstdcxx.hpp>, for libstdc++'s node containers in sections;
+// Not included: <holdfast/root.hpp>, whose hf::root may be a program's own name, too;
+// <holdfast/containers.hpp>, the names of the standard library's containers in a pool;
+// <holdfast/libstdcxx.hpp>, for libstdc++'s node containers in sections;
 // <holdfast/author/crash.hpp>, for crash programs; and the C headers for containers. A program that
 // minds its compile time includes the parts instead.
 //
@@ -16,7 +17,6 @@
 #include <holdfast/allocator.hpp>
 #include <holdfast/holdfast.h>
 #include <holdfast/lock.hpp>
-#include <holdfast/root.hpp>
 #include <holdfast/tx.hpp>
 #include <holdfast/txfunc.hpp>
 
