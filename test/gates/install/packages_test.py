@@ -85,6 +85,11 @@ def main():
         assert status == 0 and not set().union(*asked) & (set(lists["programs"]) | set(lists["test"])), asked
         # If all are there, apt-get is not called.
         assert machine(installed=wanted).install("build", "site", "packages") == (0, "", [])
+        # What is there of one LLVM is not mixed with another.
+        status, said, asked = machine(installed=["clang-21"]).install("build")
+        assert status == 0 and "llvm-21-dev" in set().union(*asked) and "llvm-19-dev" not in set().union(*asked), asked
+        status, said, asked = machine(installed=["clang-19", "clang-21"]).install("build")
+        assert status == 0 and "llvm-19-dev" in set().union(*asked) and "llvm-21-dev" not in set().union(*asked), asked
         # An optional package that conflicts costs itself alone.
         status, said, asked = machine(conflicting=["librocksdb-dev"]).install("build", "bench")
         assert status == 0 and "librocksdb-dev cannot be installed; what it serves is left out" in said, said
